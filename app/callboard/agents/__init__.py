@@ -1,0 +1,1 @@
+"""Python agents as MCP servers."""

@@ -1,0 +1,1 @@
+"""The control API: what the window, the command line and scripts use to steer the engine."""

@@ -1,0 +1,274 @@
+"""The control API as coroutines: the only way from window and command line to the engine.
+
+One :class:`EngineClient` belongs to one asyncio loop (qasync's included). Every method raises
+:class:`~callboard.core.errors.CallboardError`: ``engine-not-running`` or ``engine-unreachable`` when the engine
+cannot be reached, otherwise the code that the engine answered.
+"""
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from callboard.api.schema import (
+    API_PREFIX,
+    CallDetail,
+    CallPage,
+    CallRequest,
+    Check,
+    ClientView,
+    EngineView,
+    EntryEdit,
+    ErrorView,
+    Event,
+    LogPage,
+    RosterEdit,
+    RosterView,
+    SecretsView,
+    SecretValue,
+    ServerView,
+    SnippetView,
+    ToolView,
+    UndoRequest,
+    Validation,
+    ValidateRequest,
+)
+from callboard.core.errors import FIXES, CallboardError
+from callboard.system.engine_file import EngineAddress, read_engine_file
+
+if TYPE_CHECKING:
+    import httpx2
+
+T = TypeVar("T")
+_event = msgspec.json.Decoder(Event)
+
+
+class EngineClient:
+    """Talks to one running engine. Use as an async context manager, or call :meth:`close`."""
+
+    def __init__(self, address: EngineAddress, *, timeout: float = 30.0) -> None:
+        self.address = address
+        self._timeout = timeout
+        self._http: httpx2.AsyncClient | None = None
+
+    @classmethod
+    def from_file(cls, engine_file: Path, *, timeout: float = 30.0) -> Self:
+        """A client for the engine that wrote ``engine_file``; raises ``engine-not-running``."""
+        address = read_engine_file(engine_file)
+        if address is None:
+            raise CallboardError("engine-not-running", "No engine is running.")
+        return cls(address, timeout=timeout)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections; the client must not be used afterwards."""
+        if self._http is not None:
+            await self._http.aclose()
+            self._http = None
+
+    # the engine
+
+    async def engine(self) -> EngineView:
+        """Who and where the engine is."""
+        return await self._get("/engine", EngineView)
+
+    async def quit(self) -> None:
+        """Stop the engine and every server it started; returns when it has accepted."""
+        await self._send("POST", "/engine/quit", None, None)
+
+    async def doctor(self, server: str = "") -> list[Check]:
+        """Run the checks of the engine, or of one server."""
+        return await self._get("/doctor" + (f"?server={quote(server)}" if server else ""), list[Check])
+
+    # servers
+
+    async def servers(self) -> list[ServerView]:
+        """Every server in roster order."""
+        return await self._get("/servers", list[ServerView])
+
+    async def server(self, name: str) -> ServerView:
+        """One server."""
+        return await self._get(f"/servers/{_part(name)}", ServerView)
+
+    async def act(self, name: str, action: str) -> ServerView:
+        """Start, stop, restart, retry, cancel, enable or disable a server; answers at once with its new state."""
+        return await self._send("POST", f"/servers/{_part(name)}/{action}", None, ServerView)
+
+    async def tools(self, name: str) -> list[ToolView]:
+        """The tools of a server (the last known ones while it is stopped)."""
+        return await self._get(f"/servers/{_part(name)}/tools", list[ToolView])
+
+    async def log(self, name: str, *, after: int = 0, limit: int = 5000) -> LogPage:
+        """Lines of a server's output with a number greater than ``after``, at most the newest ``limit``."""
+        return await self._get(f"/servers/{_part(name)}/log?after={after}&limit={limit}", LogPage)
+
+    async def call_tool(self, name: str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Call a tool and return MCP's result object (`isError` included)."""
+        body = CallRequest(tool=tool, arguments=arguments)
+        return await self._send("POST", f"/servers/{_part(name)}/call", body, dict[str, Any], timeout=None)
+
+    # the roster
+
+    async def roster(self) -> RosterView:
+        """The roster in force."""
+        return await self._get("/roster", RosterView)
+
+    async def validate(self, name: str, entry: dict[str, Any], *, editing: str = "") -> Validation:
+        """What is wrong with an entry, and which of its values look like credentials."""
+        return await self._send(
+            "POST", "/roster/validate", ValidateRequest(name=name, entry=entry, editing=editing), Validation
+        )
+
+    async def save_entry(self, name: str, edit: EntryEdit) -> RosterEdit:
+        """Add or change an entry; raises ``entry-invalid``, ``name-taken``, ``roster-changed``, ``secrets-…``."""
+        return await self._send("PUT", f"/roster/servers/{_part(name)}", edit, RosterEdit)
+
+    async def remove_entry(self, name: str, *, revision: str = "") -> RosterEdit:
+        """Take an entry out of the roster."""
+        return await self._send("DELETE", f"/roster/servers/{_part(name)}?revision={quote(revision)}", None, RosterEdit)
+
+    async def undo(self, token: str) -> RosterEdit:
+        """Take back the change that returned ``token``; its answer's ``undo`` is the redo."""
+        return await self._send("POST", "/roster/undo", UndoRequest(undo=token), RosterEdit)
+
+    # secrets
+
+    async def secrets(self) -> SecretsView:
+        """The secret store and the names in use."""
+        return await self._get("/secrets", SecretsView)
+
+    async def set_secret(self, name: str, value: str) -> None:
+        """Store a secret's value. Waits while the keyring's own prompt is open."""
+        await self._send("PUT", f"/secrets/{_part(name)}", SecretValue(value=value), None, timeout=None)
+
+    async def delete_secret(self, name: str) -> None:
+        """Forget a secret's value."""
+        await self._send("DELETE", f"/secrets/{_part(name)}", None, None, timeout=None)
+
+    # calls
+
+    async def calls(
+        self,
+        *,
+        offset: int = -1,
+        limit: int = 256,
+        server: str = "",
+        tool: str = "",
+        client: str = "",
+        status: str = "",
+        text: str = "",
+    ) -> CallPage:
+        """A page of the log, oldest first; a negative ``offset`` means the last ``limit`` rows."""
+        query = f"?offset={offset}&limit={limit}"
+        for key, value in (("server", server), ("tool", tool), ("client", client), ("status", status), ("text", text)):
+            if value:
+                query += f"&{key}={quote(value)}"
+        return await self._get("/calls" + query, CallPage)
+
+    async def call(self, call_id: int) -> CallDetail:
+        """One call with its payloads."""
+        return await self._get(f"/calls/{call_id}", CallDetail)
+
+    # connecting clients
+
+    async def clients(self) -> list[ClientView]:
+        """The programs for which a configuration can be copied."""
+        return await self._get("/clients", list[ClientView])
+
+    async def snippet(self, client: str, *, server: str = "", with_token: bool = False) -> SnippetView:
+        """A configuration for a client, for the aggregate or for one server's endpoint."""
+        query = f"?server={quote(server)}&with_token={'1' if with_token else ''}"
+        return await self._get(f"/snippet/{_part(client)}{query}", SnippetView)
+
+    # events
+
+    async def events(self, after: int = -1) -> AsyncIterator[Event]:
+        """The event stream from sequence number ``after`` on (-1: from now on).
+
+        Ends when the engine closes it; raises ``engine-unreachable`` when the connection breaks. The caller
+        connects again with the last ``seq`` it saw; an event of kind "reset" tells that some were missed.
+        """
+        import httpx2
+
+        http = await self._client()
+        try:
+            async with http.stream(
+                "GET", f"{API_PREFIX}/events?after={after}", timeout=httpx2.Timeout(10.0, read=60.0)
+            ) as answer:
+                if answer.status_code != 200:
+                    await answer.aread()
+                    raise _error(answer)
+                async for line in answer.aiter_lines():
+                    if line:
+                        yield _event.decode(line)
+        except httpx2.HTTPError as error:
+            raise _unreachable(error) from error
+
+    # transport
+
+    async def _client(self) -> "httpx2.AsyncClient":
+        if self._http is None:
+            # in a thread: the import takes a tenth of a second, which a window would show as a stall
+            module = await asyncio.to_thread(importlib.import_module, "httpx2")
+            if self._http is None:
+                self._http = module.AsyncClient(
+                    base_url=self.address.url,
+                    headers={"authorization": f"Bearer {self.address.admin_token}"},
+                    timeout=self._timeout,
+                    trust_env=False,
+                    verify=False,  # loopback over plain HTTP; spares the time of loading CA certificates
+                )
+        return self._http
+
+    async def _get(self, path: str, kind: type[T]) -> T:
+        return await self._send("GET", path, None, kind)
+
+    async def _send(
+        self, method: str, path: str, body: msgspec.Struct | None, kind: type[T] | None, timeout: float | None = -1.0
+    ) -> Any:
+        import httpx2
+
+        http = await self._client()
+        content = None if body is None else msgspec.json.encode(body)
+        try:
+            answer = await http.request(
+                method,
+                API_PREFIX + path,
+                content=content,
+                headers={"content-type": "application/json"} if content else None,
+                timeout=self._timeout if timeout == -1.0 else timeout,
+            )
+        except httpx2.HTTPError as error:
+            raise _unreachable(error) from error
+        if answer.status_code >= 400:
+            raise _error(answer)
+        return None if kind is None else msgspec.json.decode(answer.content, type=kind)
+
+
+def _part(name: str) -> str:
+    return quote(name, safe="")
+
+
+def _unreachable(error: Exception) -> CallboardError:
+    return CallboardError("engine-unreachable", f"The engine does not answer: {error or type(error).__name__}.")
+
+
+def _error(answer: "httpx2.Response") -> CallboardError:
+    try:
+        view = msgspec.json.decode(answer.content, type=ErrorView)
+    except msgspec.DecodeError:
+        return CallboardError("engine-unreachable", f"The engine answered HTTP {answer.status_code}.")
+    code = view.code if view.code in FIXES else "internal"
+    return CallboardError(code, view.message, fix=view.fix, data=view.data)

@@ -1,0 +1,319 @@
+"""Shapes of the control API (`/api/v1`), shared by server and client.
+
+Times are seconds since the epoch (float), durations milliseconds, sizes bytes. Everything here is
+already redacted. Unknown fields are ignored when decoding, so that an older window can read a newer engine.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+from callboard.core.health import Action, Severity, State
+
+API_PREFIX = "/api/v1"
+EntryKind = Literal["local", "remote", "agent"]
+CallStatus = Literal["running", "completed", "failed", "cancelled"]
+LogStream = Literal["stderr", "stdout", "mark"]
+
+
+class View(msgspec.Struct, kw_only=True, frozen=True):
+    """Base of everything the API answers."""
+
+
+class ErrorView(View):
+    """Body of every answer that is not 2xx."""
+
+    code: str
+    message: str
+    fix: str
+    data: dict[str, Any] = {}
+
+
+class LastExit(View):
+    """How a server's process ended last. Exactly one of ``code`` and ``signal`` is set."""
+
+    at: float
+    code: int | None = None
+    signal: str | None = None
+    stderr: list[str] = []
+
+
+class ServerView(View):
+    """One server as row, tray and command line show it."""
+
+    name: str
+    display_name: str
+    description: str = ""
+    kind: EntryKind
+    transport: str  # "stdio", "http", "sse" or "agent"
+    enabled: bool
+    start: str  # "at-launch", "on-demand" or "manual"
+    state: State
+    severity: Severity
+    since: float
+    reason: str = ""  # one sentence, first clause short
+    error_code: str = ""
+    fix: str = ""
+    action: Action = Action.NONE
+    pid: int | None = None
+    restarts: int = 0
+    attempt: int = 0
+    max_attempts: int = 0
+    next_retry: float | None = None
+    last_exit: LastExit | None = None
+    command: list[str] = []  # argv as started, secrets as references; empty for remote servers
+    url: str = ""
+    cwd: str = ""
+    endpoint: str = ""  # this server's own address on the gateway
+    protocol: str = ""  # negotiated revision, e.g. "2025-11-25"
+    server_version: str = ""
+    tools: int = 0
+    resources: int = 0
+    prompts: int = 0
+    cached: bool = False  # counts come from the last run
+
+
+class ToolView(View):
+    """One tool of a server. ``wire_name`` is its name on the aggregated endpoint."""
+
+    name: str
+    wire_name: str
+    title: str = ""
+    description: str = ""
+    input_schema: Any = None
+    output_schema: Any = None
+    annotations: dict[str, Any] = {}
+    problem: str = ""  # why the tool is left out or odd; empty if it is fine
+
+
+class LogLine(View):
+    """One line of a server's output. ``n`` grows by one per line over the engine's life."""
+
+    n: int
+    at: float
+    stream: LogStream
+    text: str
+
+
+class LogPage(View):
+    """Lines after a given number. ``first`` is the oldest line still kept."""
+
+    lines: list[LogLine]
+    first: int
+    next: int
+    dropped: int = 0
+
+
+class CallView(View):
+    """One row of the call log. ``duration_ms`` is None while the call runs."""
+
+    id: int
+    started: float
+    client: str
+    server: str
+    method: str  # "tools/call", "resources/read" or "prompts/get"
+    tool: str  # tool or prompt name, or resource URI
+    status: CallStatus
+    duration_ms: float | None = None
+    request_bytes: int = 0
+    response_bytes: int = 0
+    error: str = ""
+
+
+class CallDetail(CallView):
+    """A call with its payloads as stored: JSON text, cut at the log's bound."""
+
+    arguments: str = ""
+    result: str = ""
+    arguments_cut: bool = False
+    result_cut: bool = False
+
+
+class CallPage(View):
+    """A window into the filtered log, oldest first. ``total`` counts all rows that match."""
+
+    calls: list[CallView]
+    offset: int
+    total: int
+
+
+class RosterProblem(View):
+    """Why the roster file is not in force, with 1-based line and column (0: unknown)."""
+
+    code: str
+    message: str
+    fix: str
+    line: int = 0
+    column: int = 0
+
+
+class RosterView(View):
+    """The roster in force. ``revision`` names the file's content; edits must quote it."""
+
+    path: str
+    revision: str
+    servers: dict[str, dict[str, Any]]  # entries as written, secrets as references, in file order
+    problem: RosterProblem | None = None
+    starter: bool = False  # the file was made by the first start and not edited since
+
+
+class FieldProblem(View):
+    """What is wrong with one field of an entry under edit. ``field`` is a dotted path ("env.TOKEN", "args.2")."""
+
+    field: str
+    message: str
+
+
+class SecretHint(View):
+    """A value that looks like a credential and the secret's name it could get."""
+
+    field: str
+    secret: str
+    why: str
+
+
+class Validation(View):
+    """Answer to an entry under edit."""
+
+    problems: list[FieldProblem]
+    hints: list[SecretHint]
+
+
+class RosterEdit(View):
+    """Answer to a change of the roster. ``undo`` takes the change back once."""
+
+    revision: str
+    undo: str
+
+
+class SecretView(View):
+    """A secret's name, where its value lives and who uses it; never the value."""
+
+    name: str
+    present: bool
+    used_by: list[str] = []
+
+
+class SecretsView(View):
+    """The secret store in use. ``kind`` is "keyring", "vault" or "session"."""
+
+    kind: str
+    backend: str
+    problem: str = ""
+    fix: str = ""
+    waiting: bool = False  # the system's own prompt is open
+    secrets: list[SecretView] = []
+
+
+class Notice(View):
+    """Something a person should know about the engine itself."""
+
+    code: str
+    message: str
+    fix: str
+
+
+class EngineView(View):
+    """The engine: who it is, where it listens, where it keeps things."""
+
+    version: str
+    pid: int
+    started: float
+    url: str  # gateway base, e.g. http://127.0.0.1:4470
+    mcp_url: str
+    port: int
+    wanted_port: int
+    config_dir: str
+    state_dir: str
+    log_dir: str
+    clients: int = 0  # clients seen in the last minutes
+    calls_last_hour: int = 0
+    notices: list[Notice] = []
+
+
+class ClientView(View):
+    """An IDE or agent program for which a configuration can be copied."""
+
+    id: str
+    name: str
+    file: str  # where the snippet belongs, for display
+    format: str  # "json", "toml" or "shell"
+
+
+class SnippetView(View):
+    """A configuration ready to paste. ``note`` says what the person must do with it."""
+
+    client: str
+    text: str
+    file: str
+    format: str
+    note: str = ""
+
+
+class Check(View):
+    """One line of `callboard doctor`. ``status`` is "ok", "warn" or "fail"."""
+
+    name: str
+    status: Literal["ok", "warn", "fail"]
+    message: str
+    code: str = ""
+    fix: str = ""
+
+
+EventKind = Literal["server", "server-removed", "tools", "log", "calls", "roster", "engine", "secrets", "reset"]
+
+
+class Event(View):
+    """One event of the stream (`GET /events?after=SEQ`, one JSON object a line).
+
+    ``data`` by kind: server → ServerView; server-removed → {"name"}; tools → {"server"}; log → {"server", "lines":
+    [LogLine]}; calls → {"calls": [CallView]} (started and finished alike: same id, newest state); roster →
+    RosterView; engine → EngineView; secrets → SecretsView; reset → {} (events were missed: read everything anew).
+    """
+
+    seq: int
+    at: float
+    kind: EventKind
+    data: Any
+
+
+
+class EntryEdit(View):
+    """PUT /roster/servers/NAME: the whole entry as it shall stand in the file.
+
+    ``secrets`` maps secret names to values: they are stored before the file is written.
+    ``rename`` moves the entry to a new name. ``revision`` is the one the editor was opened on ("" to not check).
+    """
+
+    entry: dict[str, Any]
+    revision: str = ""
+    secrets: dict[str, str] = {}
+    rename: str = ""
+    create: bool = False  # refuse if the name exists
+
+
+class ValidateRequest(View):
+    """POST /roster/validate."""
+
+    name: str
+    entry: dict[str, Any]
+    editing: str = ""  # the entry's name in the file, empty for a new one
+
+
+class CallRequest(View):
+    """POST /servers/NAME/call."""
+
+    tool: str
+    arguments: dict[str, Any] = {}
+
+
+class SecretValue(View):
+    """PUT /secrets/NAME."""
+
+    value: str
+
+
+class UndoRequest(View):
+    """POST /roster/undo."""
+
+    undo: str

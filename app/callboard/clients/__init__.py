@@ -1,0 +1,1 @@
+"""Programs that connect to the gateway, as data."""

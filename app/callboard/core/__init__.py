@@ -1,0 +1,1 @@
+"""Plain data and pure rules, without I/O, asyncio, Qt, fastmcp or keyring."""

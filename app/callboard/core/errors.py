@@ -1,0 +1,77 @@
+"""The one table of error codes: what went wrong in a sentence, and what mends it.
+
+Every error a person can meet is a :class:`CallboardError` with a stable code of :data:`FIXES`.
+The same code stands in the window, the command line, the REST answers and ``callboard doctor``.
+"""
+
+from typing import Any
+
+FIXES: dict[str, str] = {
+    # the roster
+    "roster-unreadable": "Correct the file at the line shown; the last good roster stays in force until then.",
+    "roster-invalid": "Correct the field shown; the last good roster stays in force until then.",
+    "roster-changed": "The file was changed by somebody else meanwhile: look at the new version, then save again.",
+    "roster-unwritable": "Make the roster's folder writable, then save again.",
+    "server-unknown": "Use one of the names that `callboard list` shows.",
+    "name-taken": "Choose another name.",
+    "entry-invalid": "Correct the fields shown.",
+    # what a server needs before it can start
+    "env-unset": "Set the environment variable, or put the value into the server's configuration.",
+    "secret-missing": "Enter the secret's value in the server's configuration.",
+    "secrets-unavailable": "Install or start a keyring (gnome-keyring, KWallet); until then values are kept for this session only.",
+    "secrets-locked": "Unlock the keyring, then try again.",
+    "secrets-refused": "The keyring refused the value; try again, or look at the keyring's own settings.",
+    # starting and running
+    "disabled": "Enable the server.",
+    "command-not-found": "Install the program, or give its full path as the command.",
+    "command-not-executable": "Make the file executable, or name the interpreter as the command.",
+    "cwd-missing": "Choose a working folder that exists.",
+    "start-timeout": "Look at the log; if the server only needs longer, raise timeouts.start.",
+    "exited-early": "Look at the last lines of the log.",
+    "exited": "Look at the log; the server is started again by itself.",
+    "crash-loop": "Look at the log, mend the cause, then press Retry.",
+    "handshake-failed": "Check that the command is an MCP server and speaks on stdout.",
+    "stdout-noise": "The server prints on stdout what is not protocol; the lines stand in its log.",
+    # remote servers
+    "remote-unreachable": "Check the address and the network.",
+    "remote-tls": "Check the server's certificate or the CA bundle.",
+    "remote-sign-in": "Sign in, or enter a valid token.",
+    "remote-forbidden": "The token has no right to this server; use another one.",
+    "remote-status": "Try again later, or check the address.",
+    # calls
+    "tool-unknown": "Use one of the tools that `callboard tools` shows.",
+    "call-timeout": "Raise timeouts.call for this server, or make the call smaller.",
+    "call-cancelled": "The client cancelled the call.",
+    "upstream-gone": "The server ended during the call; call again once it is ready.",
+    "server-not-ready": "Start the server, or wait until it is ready.",
+    "policy-denied": "Allow the tool for this client.",
+    # gateway and engine
+    "port-in-use": "Use the address shown, or end the program that has the port.",
+    "gateway-down": "Choose a free port in the roster (gateway: {port: …}).",
+    "body-too-large": "Send less at once; the limit is 64 MiB.",
+    "unauthorized": "Send the token that `callboard snippet` prints.",
+    "host-refused": "Use the address 127.0.0.1 or localhost.",
+    "not-found": "Check the address.",
+    "bad-request": "Correct the request.",
+    "engine-not-running": "Start it with `callboard engine`, or open the window.",
+    "engine-running": "An engine runs already; quit it with `callboard quit` to start another one.",
+    "engine-unreachable": "Wait a moment, or restart it with `callboard quit` and `callboard engine`.",
+    "no-display": "Run `callboard engine` to work without a screen.",
+    "client-unknown": "Use one of the clients that `callboard snippet --help` names.",
+    "internal": "Please report this, with the engine's log.",
+}
+
+
+class CallboardError(Exception):
+    """A failure that is told to a person: a stable code, one sentence, and the fix.
+
+    ``message`` is one sentence without secrets. ``fix`` defaults to the code's entry in
+    :data:`FIXES`. ``data`` holds plain JSON values for programs (a line number, the PATH searched).
+    """
+
+    def __init__(self, code: str, message: str, *, fix: str = "", data: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.fix = fix or FIXES[code]
+        self.data = data or {}

@@ -1,0 +1,1 @@
+"""The HTTP front: who may call, and which endpoint answers."""

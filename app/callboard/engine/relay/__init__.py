@@ -1,0 +1,1 @@
+"""The relay: raw JSON-RPC between clients and servers, of both protocol eras."""

@@ -1,0 +1,1 @@
+"""Where secret values live."""

@@ -1,0 +1,1 @@
+"""Connections from us to servers."""
