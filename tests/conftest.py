@@ -1,0 +1,143 @@
+"""What every test gets: an isolated home, the right event loop, a time limit, and a check for what it leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Before anything imports Qt: without a virtual screen (packaging/session.sh) windows are drawn into memory.
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+pytest_plugins = ["tests.support.leaks", "pytester"]
+
+TESTS = Path(__file__).parent
+QT_SUITES = ("ui", "desktop")
+SLOW_SUITES = {"desktop": 120, "e2e": 120}
+DEVELOPER_ENVIRONMENT = dict(os.environ)
+
+
+def suite_of(path: Path) -> str:
+    """The folder under tests/ that a test stands in: unit, ui, desktop, e2e and so on."""
+    return path.relative_to(TESTS).parts[0] if path.is_relative_to(TESTS) else ""
+
+
+def _qasync_loop() -> asyncio.AbstractEventLoop:
+    import qasync
+    from PySide6.QtWidgets import QApplication
+
+    app = QApplication.instance()
+    if app is None:
+        app = _qasync_loop.app = QApplication(["callboard-tests"])  # type: ignore[attr-defined]  # Qt wants an owner
+    app.setQuitOnLastWindowClosed(False)
+    return qasync.QEventLoop(app)
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Tests of the window run on Qt's loop, as the window does; all others on asyncio's own, as the engine does."""
+    if suite_of(item.path) in QT_SUITES:
+        return {"qasync": _qasync_loop}
+    return {"asyncio": asyncio.new_event_loop}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    in_session = os.environ.get("CALLBOARD_TEST_SESSION") == "ready"
+    for item in items:
+        suite = suite_of(item.path)
+        if suite in SLOW_SUITES and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(SLOW_SUITES[suite]))
+        if suite == "desktop" and not in_session:
+            # They would write into the person's own keyring and tray.
+            reason = "needs a desktop session of its own: sh packaging/dev.sh test"
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(autouse=True)
+def _isolated_home(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
+    """Gives the test and its children an empty folder for each that a program may take for the person's own."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / ".local" / "state"))
+    monkeypatch.setenv("APPDATA", str(home / "AppData" / "Roaming"))
+    monkeypatch.setenv("LOCALAPPDATA", str(home / "AppData" / "Local"))
+    monkeypatch.setenv("CALLBOARD_HOME", str(home / "callboard"))
+    for name in [name for name in os.environ if name.startswith("CALLBOARD_")]:
+        if name not in ("CALLBOARD_HOME", "CALLBOARD_TEST_SESSION"):
+            monkeypatch.delenv(name)
+    suite = suite_of(request.path)
+    if suite not in ("desktop", "e2e") or os.environ.get("CALLBOARD_TEST_SESSION") != "ready":
+        monkeypatch.setenv("XDG_DATA_HOME", str(home / ".local" / "share"))
+        # No keyring but one that a test sets on purpose, and no bus to find the person's own by.
+        monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
+    if suite == "unit":
+        monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS", raising=False)
+    return home
+
+
+@pytest.fixture
+def callboard_home(_isolated_home: Path) -> Path:
+    """The empty folder, already made, in which Callboard keeps every file during this test (CALLBOARD_HOME)."""
+    home = _isolated_home / "callboard"
+    home.mkdir(mode=0o700)
+    return home
+
+
+@pytest.fixture
+def developer_environment() -> dict[str, str]:
+    """The environment before isolation, for tests that run tools which keep caches and settings in the real home."""
+    return dict(DEVELOPER_ENVIRONMENT)
+
+
+@pytest.fixture
+def memory_keyring() -> Iterator[Any]:
+    """A keyring that lives in this process's memory, made the chosen backend for the test; `.entries` is its dict."""
+    import keyring
+    import keyring.backend
+    import keyring.errors
+
+    class MemoryKeyring(keyring.backend.KeyringBackend):
+        priority = 1  # type: ignore[assignment]  # the base class computes it
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.entries: dict[tuple[str, str], str] = {}
+
+        def get_password(self, service: str, username: str) -> str | None:
+            return self.entries.get((service, username))
+
+        def set_password(self, service: str, username: str, password: str) -> None:
+            self.entries[service, username] = password
+
+        def delete_password(self, service: str, username: str) -> None:
+            if self.entries.pop((service, username), None) is None:
+                raise keyring.errors.PasswordDeleteError("no such password")
+
+    before = keyring.get_keyring()
+    backend = MemoryKeyring()
+    keyring.set_keyring(backend)
+    yield backend
+    keyring.set_keyring(before)
+
+
+@pytest.fixture
+def real_keyring() -> Iterator[Any]:
+    """The unlocked gnome-keyring of the test session, made the chosen backend for the test (tests/desktop only)."""
+    import keyring
+    from keyring.backends import SecretService
+
+    before = keyring.get_keyring()
+    backend = SecretService.Keyring()
+    keyring.set_keyring(backend)
+    yield backend
+    keyring.set_keyring(before)
