@@ -7,7 +7,7 @@ cannot be reached, otherwise the code that the engine answered.
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -194,11 +194,13 @@ class EngineClient:
 
     # events
 
-    async def events(self, after: int = -1) -> AsyncIterator[Event]:
+    async def events(self, after: int = -1, *, opened: Callable[[], None] | None = None) -> AsyncIterator[Event]:
         """The event stream from sequence number ``after`` on (-1: from now on).
 
         Ends when the engine closes it; raises ``engine-unreachable`` when the connection breaks. The caller
         connects again with the last ``seq`` it saw; an event of kind "reset" tells that some were missed.
+        ``opened`` is called once the engine has accepted: it subscribes before it answers, so whoever reads the
+        present state from then on misses no change.
         """
         import httpx2
 
@@ -210,6 +212,8 @@ class EngineClient:
                 if answer.status_code != 200:
                     await answer.aread()
                     raise _error(answer)
+                if opened is not None:
+                    opened()
                 async for line in answer.aiter_lines():
                     if line:
                         yield _event.decode(line)

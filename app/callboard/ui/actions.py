@@ -1,0 +1,165 @@
+"""What a person can do with a server, from wherever it is shown."""
+
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QGuiApplication
+
+from callboard.api.client import EngineClient
+from callboard.api.schema import EngineView, RosterEdit, ServerView, SnippetView
+from callboard.core.errors import CallboardError
+from callboard.core.health import Action, State
+from callboard.ui.engine_link import EngineLink
+
+STOPPABLE = frozenset({State.READY, State.DEGRADED, State.STARTING, State.RESTARTING})
+STARTABLE = frozenset({State.STOPPED, State.FAILED, State.NEEDS_CONFIG, State.NEEDS_SIGN_IN})
+
+
+class ServerActions(QObject):
+    """Every action on a server or on the whole, shared by pages, tray and menus.
+
+    Belongs to the window's loop. Nothing here waits: the engine is asked in a task, and what fails is told by
+    :attr:`failed`. What needs a page is asked for by signal; the main window connects them.
+    """
+
+    openRequested = Signal(str)  # show this server ("": just the window)
+    logRequested = Signal(str)  # show this server's log
+    editRequested = Signal(str)  # open the editor on this entry
+    duplicateRequested = Signal(str)  # open the editor on a copy of this entry
+    addRequested = Signal()  # open the editor on a new entry
+    callRequested = Signal(int)  # show this call of the call log
+    failed = Signal(object)  # CallboardError
+    said = Signal(str)  # something was done that the window should say
+    undoable = Signal(str, str)  # what was done, and the token that undoes it
+
+    def __init__(self, link: EngineLink, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._link = link
+        link.tasks.failed.connect(self.failed)
+
+    # one server
+
+    def start(self, name: str) -> None:
+        """Start a server."""
+        self._act(name, Action.START)
+
+    def stop(self, name: str) -> None:
+        """Stop a server."""
+        self._act(name, Action.STOP)
+
+    def restart(self, name: str) -> None:
+        """Stop a server and start it again."""
+        self._act(name, "restart")
+
+    def retry(self, name: str) -> None:
+        """Start a failed or waiting server now, with its counter cleared."""
+        self._act(name, Action.RETRY)
+
+    def cancel(self, name: str) -> None:
+        """Give up a start."""
+        self._act(name, Action.CANCEL)
+
+    def enable(self, name: str) -> None:
+        """Let a server be used."""
+        self._act(name, Action.ENABLE)
+
+    def disable(self, name: str) -> None:
+        """Stop a server and keep it from being used."""
+        self._act(name, "disable")
+
+    def run(self, name: str, action: Action) -> None:
+        """Do what the button of ``action`` says."""
+        match action:
+            case Action.NONE:
+                return
+            case Action.EDIT | Action.FILL_IN | Action.SIGN_IN:
+                self.editRequested.emit(name)
+            case Action.SHOW_LOG:
+                self.logRequested.emit(name)
+            case _:
+                self._act(name, action)
+
+    def run_primary(self, view: ServerView) -> None:
+        """Do the one thing that helps this server most."""
+        self.run(view.name, view.action)
+
+    def remove(self, name: str) -> None:
+        """Take a server out of the roster; :attr:`undoable` follows."""
+        said = self.tr("Removed {name}").format(name=name)
+
+        def done(edit: RosterEdit) -> None:
+            self.undoable.emit(said, edit.undo)
+
+        self._link.request(lambda client: client.remove_entry(name), done, self.failed.emit, name=f"remove {name}")
+
+    def undo(self, token: str) -> None:
+        """Take a change of the roster back."""
+        self._link.request(
+            lambda client: client.undo(token),
+            lambda _edit: self.said.emit(self.tr("Undone")),
+            self.failed.emit,
+            name="undo",
+        )
+
+    # requests for a page
+
+    def open(self, name: str) -> None:
+        """Show the window with this server."""
+        self.openRequested.emit(name)
+
+    def show_log(self, name: str) -> None:
+        """Show this server's log."""
+        self.logRequested.emit(name)
+
+    def edit(self, name: str) -> None:
+        """Open the editor on this server."""
+        self.editRequested.emit(name)
+
+    def duplicate(self, name: str) -> None:
+        """Open the editor on a copy of this server."""
+        self.duplicateRequested.emit(name)
+
+    def add(self) -> None:
+        """Open the editor on a new server."""
+        self.addRequested.emit()
+
+    def show_call(self, call_id: int) -> None:
+        """Show one call of the call log."""
+        self.callRequested.emit(call_id)
+
+    # the clipboard
+
+    def copy_text(self, text: str, said: str) -> None:
+        """Put ``text`` on the clipboard and say so."""
+        QGuiApplication.clipboard().setText(text)
+        self.said.emit(said)
+
+    def copy_gateway_url(self) -> None:
+        """Copy the address that clients connect to."""
+        engine: EngineView | None = self._link.engine
+        if engine is None or not self._link.is_connected:
+            self.failed.emit(CallboardError("engine-not-running", self.tr("The engine is not running.")))
+            return
+        self.copy_text(engine.mcp_url, self.tr("Gateway URL copied: {url}").format(url=engine.mcp_url))
+
+    def copy_vscode_config(self, server: str = "") -> None:
+        """Copy what makes VS Code a client of this gateway, or of one server on it."""
+        self.copy_snippet("vscode", server)
+
+    def copy_snippet(self, client: str, server: str = "") -> None:
+        """Copy a client's configuration and say where it belongs."""
+
+        def done(snippet: SnippetView) -> None:
+            text = self.tr("Configuration copied. Paste it into {file}.")
+            self.copy_text(snippet.text, text.format(file=snippet.file))
+
+        async def ask(engine: EngineClient) -> SnippetView:
+            return await engine.snippet(client, server=server)
+
+        self._link.request(ask, done, self.failed.emit, name=f"snippet {client}")
+
+    def _act(self, name: str, action: str) -> None:
+        async def ask(client: EngineClient) -> Any:
+            return await client.act(name, str(action))
+
+        self._link.request(ask, None, self.failed.emit, name=f"{action} {name}")

@@ -1,0 +1,229 @@
+"""Light and dark: the choice, the palette, and the colours that have a meaning."""
+
+from enum import StrEnum
+
+from PySide6.QtCore import QEvent, QObject, QSettings, Qt, Signal
+from PySide6.QtGui import QColor, QPalette
+from PySide6.QtWidgets import QApplication
+
+from callboard.core.health import Severity
+
+
+class ThemeChoice(StrEnum):
+    """What a person chose."""
+
+    SYSTEM = "system"
+    LIGHT = "light"
+    DARK = "dark"
+
+
+class Token(StrEnum):
+    """Colours with a meaning. A ``…_SOFT`` one is the background on which the one before is legible."""
+
+    WINDOW = "window"
+    BASE = "base"  # lists, tables, editors
+    ALTERNATE = "alternate"  # every other row
+    BUTTON = "button"
+    BORDER = "border"
+    TEXT = "text"
+    MUTED = "muted"  # second lines, units, placeholders
+    DISABLED = "disabled"
+    ACCENT = "accent"  # selection, default button, focus
+    ON_ACCENT = "on-accent"
+    ACCENT_SOFT = "accent-soft"  # selected rows, chosen page
+    LINK = "link"
+    OFF = "off"
+    OFF_SOFT = "off-soft"
+    BUSY = "busy"
+    BUSY_SOFT = "busy-soft"
+    FINE = "fine"
+    FINE_SOFT = "fine-soft"
+    ATTENTION = "attention"
+    ATTENTION_SOFT = "attention-soft"
+    FAILED = "failed"
+    FAILED_SOFT = "failed-soft"
+
+
+LIGHT: dict[Token, str] = {
+    Token.WINDOW: "#f5f5f7",
+    Token.BASE: "#ffffff",
+    Token.ALTERNATE: "#f9f9fb",
+    Token.BUTTON: "#fdfdfe",
+    Token.BORDER: "#d4d5dc",
+    Token.TEXT: "#1d1f26",
+    Token.MUTED: "#5a5e6b",
+    Token.DISABLED: "#9da0ab",
+    Token.ACCENT: "#4450c8",
+    Token.ON_ACCENT: "#ffffff",
+    Token.ACCENT_SOFT: "#e4e6fb",
+    Token.LINK: "#3a46bd",
+    Token.OFF: "#555a66",
+    Token.OFF_SOFT: "#eaebef",
+    Token.BUSY: "#1f5fa8",
+    Token.BUSY_SOFT: "#e1eefb",
+    Token.FINE: "#176c3a",
+    Token.FINE_SOFT: "#dcf3e4",
+    Token.ATTENTION: "#835000",
+    Token.ATTENTION_SOFT: "#fcefd0",
+    Token.FAILED: "#b3232f",
+    Token.FAILED_SOFT: "#fde5e6",
+}
+
+DARK: dict[Token, str] = {
+    Token.WINDOW: "#1d1e23",
+    Token.BASE: "#25262c",
+    Token.ALTERNATE: "#292a31",
+    Token.BUTTON: "#33353d",
+    Token.BORDER: "#41434d",
+    Token.TEXT: "#e9eaee",
+    Token.MUTED: "#a6aab7",
+    Token.DISABLED: "#6d717d",
+    Token.ACCENT: "#9aa5ff",
+    Token.ON_ACCENT: "#14151c",
+    Token.ACCENT_SOFT: "#353a5e",
+    Token.LINK: "#a9b2ff",
+    Token.OFF: "#b3b7c2",
+    Token.OFF_SOFT: "#393b44",
+    Token.BUSY: "#85bdf5",
+    Token.BUSY_SOFT: "#1f3a57",
+    Token.FINE: "#72d39b",
+    Token.FINE_SOFT: "#1c3f2c",
+    Token.ATTENTION: "#efbf62",
+    Token.ATTENTION_SOFT: "#463714",
+    Token.FAILED: "#ff9a9d",
+    Token.FAILED_SOFT: "#522529",
+}
+
+SEVERITY_TOKENS: dict[Severity, tuple[Token, Token]] = {
+    Severity.OFF: (Token.OFF, Token.OFF_SOFT),
+    Severity.BUSY: (Token.BUSY, Token.BUSY_SOFT),
+    Severity.FINE: (Token.FINE, Token.FINE_SOFT),
+    Severity.ATTENTION: (Token.ATTENTION, Token.ATTENTION_SOFT),
+    Severity.FAILED: (Token.FAILED, Token.FAILED_SOFT),
+}
+
+
+class Theme(QObject):
+    """The window's colours, in the chosen scheme.
+
+    One per application, made after QApplication; widgets get it in their constructor, ask :meth:`color` when they
+    paint, and repaint on :attr:`changed`. Where Qt draws with its own Fusion style (most Linux desktops) the
+    palette is ours too, so that the contrast of every token is known; a native style keeps its own palette.
+    """
+
+    changed = Signal()
+
+    def __init__(self, app: QApplication, settings: QSettings, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._app = app
+        self._settings = settings
+        self._applying = False
+        stored = str(settings.value("theme", ThemeChoice.SYSTEM))
+        self._choice = ThemeChoice(stored) if stored in set(ThemeChoice) else ThemeChoice.SYSTEM
+        self._dark = False
+        self._apply()
+        app.styleHints().colorSchemeChanged.connect(self._system_changed)
+        app.installEventFilter(self)
+
+    @property
+    def choice(self) -> ThemeChoice:
+        """What the person chose; stored for the next start."""
+        return self._choice
+
+    @property
+    def dark(self) -> bool:
+        """Whether the dark colours are in use."""
+        return self._dark
+
+    def set_choice(self, choice: ThemeChoice) -> None:
+        """Change and store the choice; all of the window follows at once."""
+        self._choice = choice
+        self._settings.setValue("theme", str(choice))
+        self._apply()
+        self.changed.emit()
+
+    def color(self, token: Token) -> QColor:
+        """The colour of a token in the scheme in use."""
+        return QColor((DARK if self._dark else LIGHT)[token])
+
+    def severity(self, severity: Severity) -> tuple[QColor, QColor]:
+        """Foreground and soft background for a severity."""
+        foreground, background = SEVERITY_TOKENS[severity]
+        return self.color(foreground), self.color(background)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Notice a palette that the desktop changed under us."""
+        if event.type() == QEvent.Type.ApplicationPaletteChange and watched is self._app and not self._applying:
+            self._system_changed()
+        return False
+
+    def _system_changed(self, *_scheme: object) -> None:
+        if self._applying:
+            return
+        self._apply()
+        self.changed.emit()
+
+    def _apply(self) -> None:
+        self._applying = True
+        try:
+            self._apply_scheme()
+        finally:
+            self._applying = False
+
+    def _apply_scheme(self) -> None:
+        hints = self._app.styleHints()
+        if self._choice is ThemeChoice.SYSTEM:
+            hints.unsetColorScheme()
+            wanted = hints.colorScheme()
+        else:
+            wanted = Qt.ColorScheme.Dark if self._choice is ThemeChoice.DARK else Qt.ColorScheme.Light
+            hints.setColorScheme(wanted)
+        self._dark = wanted == Qt.ColorScheme.Dark
+        if hints.accessibility().contrastPreference() == Qt.ContrastPreference.HighContrast:
+            self._dark = _is_dark(self._app.palette())
+            return  # a person who asked the system for more contrast gets the system's colours
+        native = self._app.style().name().lower() != "fusion"
+        if native and _is_dark(self._app.palette()) != self._dark:
+            # no platform theme that follows setColorScheme: our own palette, on a style that uses it fully
+            self._app.setStyle("Fusion")
+            native = False
+        if not native:
+            self._app.setPalette(build_palette(DARK if self._dark else LIGHT))
+
+
+def build_palette(colors: dict[Token, str]) -> QPalette:
+    """The whole palette that follows from a table of tokens."""
+    c = {token: QColor(value) for token, value in colors.items()}
+    role, group = QPalette.ColorRole, QPalette.ColorGroup
+    palette = QPalette(c[Token.BUTTON], c[Token.WINDOW])
+    for target, token in (
+        (role.Window, Token.WINDOW),
+        (role.WindowText, Token.TEXT),
+        (role.Base, Token.BASE),
+        (role.AlternateBase, Token.ALTERNATE),
+        (role.Text, Token.TEXT),
+        (role.PlaceholderText, Token.MUTED),
+        (role.Button, Token.BUTTON),
+        (role.ButtonText, Token.TEXT),
+        (role.BrightText, Token.ON_ACCENT),
+        (role.ToolTipBase, Token.BASE),
+        (role.ToolTipText, Token.TEXT),
+        (role.Highlight, Token.ACCENT),
+        (role.HighlightedText, Token.ON_ACCENT),
+        (role.Accent, Token.ACCENT),
+        (role.Link, Token.LINK),
+        (role.LinkVisited, Token.LINK),
+        (role.Light, Token.BASE),
+        (role.Midlight, Token.BORDER),
+        (role.Mid, Token.BORDER),
+        (role.Dark, Token.BORDER),
+    ):
+        palette.setColor(target, c[token])
+    for target in (role.WindowText, role.Text, role.ButtonText):
+        palette.setColor(group.Disabled, target, c[Token.DISABLED])
+    palette.setColor(group.Disabled, role.Highlight, c[Token.BORDER])
+    return palette
+
+
+def _is_dark(palette: QPalette) -> bool:
+    return palette.color(QPalette.ColorRole.Window).lightnessF() < 0.5
