@@ -6,7 +6,11 @@ from typing import Any, Protocol
 
 import msgspec
 
+from callboard.core.errors import CallboardError
 from callboard.core.launch import Launch
+
+Params = dict[str, msgspec.Raw]
+"""The members of a message's ``params``, each still raw JSON."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,7 @@ class ServerInfo:
     version: str = ""
     instructions: str = ""
     capabilities: dict[str, Any] = field(default_factory=dict)
+    raw: dict[str, Any] = field(default_factory=dict)  # the whole serverInfo
 
 
 @dataclass(frozen=True)
@@ -30,68 +35,82 @@ class Closed:
     signal: str | None = None
 
 
-class Listener(Protocol):
-    """Who made a request upstream and hears what the server says on the way to its answer.
-
-    Called on the engine's loop, synchronously, and must not raise.
-    """
-
-    def on_progress(self, params: dict[str, msgspec.Raw]) -> None:
-        """A progress notification for this request, with the upstream's token still in it."""
-
-    def on_notification(self, method: str, params: bytes) -> None:
-        """Any other notification that the server sent as part of this request (a log message)."""
-
-    async def on_request(self, method: str, params: bytes) -> "Answer":
-        """A request of the server that belongs to this one (sampling, elicitation, roots)."""
-
-
-@dataclass(slots=True)
-class Answer:
+class Answer(msgspec.Struct):
     """A JSON-RPC answer: exactly one of ``result`` and ``error`` is set, both raw JSON."""
 
     result: bytes | memoryview | msgspec.Raw | None = None
     error: bytes | memoryview | msgspec.Raw | None = None
 
 
+class Listener(Protocol):
+    """Who made a request upstream and hears what the server says on the way to its answer.
+
+    Called on the engine's loop, synchronously; must not raise. Exactly one of :meth:`on_answer` and :meth:`on_gone`
+    is called, once, unless the request was cancelled first.
+    """
+
+    wants_progress: bool  # the request is sent with a progress token of ours
+
+    def on_answer(self, answer: Answer) -> None:
+        """The answer to the request."""
+
+    def on_gone(self, error: CallboardError) -> None:
+        """The connection ended, or the request could not be delivered."""
+
+    def on_progress(self, params: Params) -> None:
+        """A progress notification for this request; ``progressToken`` in it is ours."""
+
+    def on_notification(self, method: str, params: Params) -> None:
+        """Any other notification that the server sent as part of this request (a log message)."""
+
+    async def on_request(self, method: str, params: Params) -> Answer:
+        """A request of the server that belongs to this one (sampling, elicitation, roots)."""
+
+
 class Peer(Protocol):
     """Who hears what a server says outside any request. Called on the engine's loop, must not raise."""
 
-    def on_server_notification(self, method: str, params: bytes) -> None:
-        """A notification that belongs to no request in flight (list_changed, resources/updated)."""
+    def on_server_notification(self, method: str, params: Params) -> None:
+        """A notification that belongs to no request in flight (list_changed, resources/updated, a log message)."""
 
-    async def on_server_request(self, method: str, params: bytes) -> Answer:
+    async def on_server_request(self, method: str, params: Params) -> Answer:
         """A request that belongs to no request of ours."""
 
     def on_noise(self, line: bytes) -> None:
         """Output on stdout that is not protocol."""
 
 
+class Request(Protocol):
+    """A request in flight upstream."""
+
+    def cancel(self, reason: str) -> None:
+        """Tell the server (notifications/cancelled, or by closing the stream) and forget it; a late answer is dropped."""
+
+
 class Upstream(Protocol):
-    """A connection to one server. Made stopped; owned by the supervisor, used by the relay.
+    """A connection to one server. Made unconnected; owned by the supervisor, used by the relay.
 
     All methods run on the engine's loop.
     """
 
     info: ServerInfo  # valid once open() has returned
     pid: int | None
-    closed: asyncio.Future[Closed]  # resolved when the connection has ended, whoever ended it; never an exception
+    closed: "asyncio.Future[Closed]"  # resolved when the connection has ended, whoever ended it; never an exception
 
     async def open(self, launch: Launch) -> None:
         """Connect and shake hands.
 
-        Raises CallboardError: ``command-not-found``, ``exited-early``, ``handshake-failed``, ``remote-…``. Cancelling
-        it (the start's time limit) leaves nothing behind once :meth:`close` was called.
+        Raises CallboardError: ``command-not-found``, ``exited-early``, ``handshake-failed``, ``remote-…``. After
+        a failure or a cancellation (the start's time limit) nothing is left behind once :meth:`close` was called.
         """
 
-    async def request(self, method: str, params: bytes | msgspec.Raw, listener: Listener | None = None) -> Answer:
-        """Send a request and wait for its answer, without a time limit.
+    def send(self, method: str, params: Params, listener: Listener) -> Request:
+        """Send a request; what becomes of it is told to ``listener``. There is no time limit here."""
 
-        Cancelling tells the server (notifications/cancelled) and drops a late answer. Raises ``upstream-gone`` when
-        the connection ends first.
-        """
+    async def request(self, method: str, params: Params | None = None, *, timeout: float = 30.0) -> Answer:
+        """Send a request of our own and wait for its answer; raises ``call-timeout`` or ``upstream-gone``."""
 
-    def notify(self, method: str, params: bytes | msgspec.Raw) -> None:
+    def notify(self, method: str, params: Params) -> None:
         """Send a notification; silently dropped when the connection has ended."""
 
     async def close(self) -> None:

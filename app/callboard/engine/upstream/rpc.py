@@ -1,0 +1,380 @@
+"""JSON-RPC with a server over a channel of messages: ids, progress tokens, cancellation, handshake, both eras.
+
+Transports subclass :class:`RpcConnection`: they deliver each incoming message to :meth:`RpcConnection.received` and
+send what :meth:`RpcConnection.transmit` is given.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from callboard import __version__
+from callboard.core.errors import CallboardError
+from callboard.core.protocol import (
+    INTERNAL_ERROR,
+    LATEST_LEGACY,
+    META_CAPABILITIES,
+    META_CLIENT,
+    META_SERVER,
+    META_SUBSCRIPTION,
+    META_VERSION,
+    METHOD_NOT_FOUND,
+    MODERN,
+    MODERN_ERRORS,
+)
+from callboard.engine.relay.envelope import (
+    Envelope,
+    Raw,
+    answer_bytes,
+    decode_envelope,
+    decode_params,
+    error_answer,
+    notification_bytes,
+    raw_json,
+    request_bytes,
+    result_answer,
+)
+from callboard.engine.tasks import spawn
+from callboard.engine.upstream.base import Answer, Closed, Listener, Params, Peer, ServerInfo
+
+log = logging.getLogger(__name__)
+
+OWN_IDENTITY = {"name": "callboard", "title": "Callboard", "version": __version__}
+# A legacy server learns that it may ask; whom its question reaches is decided when it asks.
+LEGACY_CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {"context": {}, "tools": {}}}
+PROBE_SECONDS = 5.0
+_UNKNOWN = ServerInfo(protocol="", modern=False)
+
+
+class Call:
+    """One request in flight on a connection."""
+
+    __slots__ = ("_connection", "id", "listener", "method")
+
+    def __init__(self, connection: "RpcConnection", number: int, method: str, listener: Listener) -> None:
+        self._connection = connection
+        self.id = number
+        self.method = method
+        self.listener = listener
+
+    def cancel(self, reason: str) -> None:
+        """Tell the server and forget the request; a late answer is dropped."""
+        if self._connection.pending.pop(self.id, None) is not None:
+            self._connection.cancelled(self.id, reason)
+
+
+class RpcConnection:
+    """The part of an upstream that does not depend on its transport. Engine loop only."""
+
+    def __init__(self, peer: Peer, *, modern: bool | None = None, capabilities: dict[str, Any] | None = None) -> None:
+        """``modern`` is the era remembered from an earlier run, None to probe."""
+        self.peer = peer
+        self.info = _UNKNOWN
+        self.pid: int | None = None
+        self.closed: asyncio.Future[Closed] = asyncio.get_running_loop().create_future()
+        self.pending: dict[int, Call] = {}
+        self._next = 0
+        self._era = modern
+        self._capabilities = LEGACY_CAPABILITIES if capabilities is None else capabilities
+        self._own_meta: Params = {
+            META_VERSION: raw_json(MODERN),
+            META_CLIENT: raw_json(OWN_IDENTITY),
+            META_CAPABILITIES: raw_json({}),
+        }
+        self._own_meta_params: Params = {"_meta": raw_json(self._own_meta)}
+
+    # what a transport provides
+
+    def transmit(self, message: bytes) -> None:
+        """Send one message; overridden by the transport. Never waits, never raises."""
+        raise NotImplementedError
+
+    # requests
+
+    def send(self, method: str, params: Params, listener: Listener) -> Call:
+        """See :class:`~callboard.engine.upstream.base.Upstream`."""
+        self._next += 1
+        number = self._next
+        call = Call(self, number, method, listener)
+        if self.closed.done():
+            listener.on_gone(gone(self.closed.result()))
+            return call
+        if self.info.modern or listener.wants_progress:
+            params = self._with_meta(params, number if listener.wants_progress else None)
+        self.pending[number] = call
+        self.transmit(request_bytes(number, method, params))
+        return call
+
+    async def request(self, method: str, params: Params | None = None, *, timeout: float = 30.0) -> Answer:
+        """See :class:`~callboard.engine.upstream.base.Upstream`."""
+        waiter = Waiter()
+        call = self.send(method, params or {}, waiter)
+        try:
+            async with asyncio.timeout(timeout):
+                return await waiter.future
+        except TimeoutError:
+            call.cancel("timed out")
+            raise CallboardError("call-timeout", f"The server did not answer {method} within {timeout:g} s.") from None
+        except asyncio.CancelledError:
+            call.cancel("cancelled")
+            raise
+
+    def notify(self, method: str, params: Params) -> None:
+        """See :class:`~callboard.engine.upstream.base.Upstream`."""
+        if not self.closed.done():
+            self.transmit(notification_bytes(method, params))
+
+    def cancelled(self, number: int, reason: str) -> None:
+        """Tell the server that request ``number`` is not wanted any more."""
+        self.notify("notifications/cancelled", {"requestId": raw_json(number), "reason": raw_json(reason)})
+
+    def _with_meta(self, params: Params, token: int | None) -> Params:
+        meta = decode_params(params.get("_meta", Raw(b"")))
+        if self.info.modern:
+            meta = self._own_meta | meta
+            meta[META_VERSION] = self._own_meta[META_VERSION]
+        if token is not None:
+            meta["progressToken"] = Raw(b"%d" % token)
+        return params | {"_meta": raw_json(meta)}
+
+    # what comes in
+
+    def received(self, message: bytes | memoryview) -> bool:
+        """Take one incoming message; False if it is not a JSON-RPC message."""
+        try:
+            envelope = decode_envelope(message)
+        except msgspec.DecodeError:
+            return False
+        if envelope.method:
+            if envelope.id:
+                self._on_request(envelope)
+            else:
+                self._on_notification(envelope)
+            return True
+        if not envelope.id or not (envelope.result or envelope.error):
+            return False
+        try:
+            call = self.pending.pop(int(bytes(envelope.id)), None)
+        except ValueError:
+            call = None
+        if call is not None:
+            answer = Answer(error=envelope.error) if envelope.error else Answer(result=envelope.result)
+            call.listener.on_answer(answer)
+        return True  # a late answer, or one to an id that is not ours, is dropped
+
+    def _on_notification(self, envelope: Envelope) -> None:
+        try:
+            params = decode_params(envelope.params)
+        except msgspec.DecodeError:
+            return
+        if envelope.method == "notifications/progress":
+            call = self._call_of(params.get("progressToken"))
+            if call is not None:
+                call.listener.on_progress(params)
+        elif envelope.method == "notifications/cancelled":
+            self.peer.on_server_notification(envelope.method, params)
+        else:
+            call = self.subscription_of(params)
+            if call is not None:
+                call.listener.on_notification(envelope.method, params)
+            else:
+                self.peer.on_server_notification(envelope.method, params)
+
+    def subscription_of(self, params: Params) -> Call | None:
+        """The ``subscriptions/listen`` request that a notification belongs to (2026-07-28, patterns/subscriptions)."""
+        if not self.info.modern or "_meta" not in params:
+            return None
+        try:
+            meta = decode_params(params["_meta"])
+        except msgspec.DecodeError:
+            return None
+        return self._call_of(meta.get(META_SUBSCRIPTION))
+
+    def _call_of(self, number: Raw | None) -> Call | None:
+        if number is None:
+            return None
+        try:
+            return self.pending.get(int(bytes(number)))
+        except ValueError:
+            return None
+
+    def _on_request(self, envelope: Envelope) -> None:
+        if envelope.method == "ping":
+            self.transmit(answer_bytes(bytes(envelope.id), result_answer({})))
+            return
+        spawn(self._answer(bytes(envelope.id), envelope.method, envelope.params), name=f"answer {envelope.method}")
+
+    async def _answer(self, request_id: bytes, method: str, raw: Raw, listener: Listener | None = None) -> None:
+        try:
+            params = decode_params(raw)
+            handler = self.peer.on_server_request if listener is None else listener.on_request
+            answer = await handler(method, params)
+        except CallboardError as error:
+            answer = error_answer(INTERNAL_ERROR, error.message)
+        except msgspec.DecodeError:
+            answer = error_answer(METHOD_NOT_FOUND, "params must be an object")
+        if not self.closed.done():
+            self.transmit(answer_bytes(request_id, answer))
+
+    # handshake
+
+    async def shake_hands(self) -> None:
+        """Find the server's era and learn who it is, without a time limit; raises ``handshake-failed``.
+
+        A server is probed with ``server/discover`` first (2026-07-28, transports/stdio "Backward Compatibility"):
+        anything but a result or a modern error means a legacy server. One that says nothing for five seconds may be
+        either, just slow: it gets ``initialize`` too, and its first proper answer decides.
+        """
+        if self._era is False:
+            return await self._initialize(None)
+        waiter = Waiter()
+        probe = self.send("server/discover", dict(self._own_meta_params), waiter)
+        try:
+            done, _ = await asyncio.wait([waiter.future], timeout=PROBE_SECONDS)
+            if done and self._take_discovery(waiter.future.result()):
+                return None
+            await self._initialize(waiter.future if not done else None)
+        finally:
+            self.pending.pop(probe.id, None)
+            waiter.future.cancel()
+        return None
+
+    def _take_discovery(self, answer: Answer) -> bool:
+        if answer.result is not None:
+            with contextlib.suppress(msgspec.DecodeError):
+                found = msgspec.json.decode(answer.result, type=dict[str, Any])
+                supported = found.get("supportedVersions")
+                if isinstance(supported, list) and MODERN in supported:
+                    self.info = _discovered(found)
+                    return True
+        elif error_code(answer) in MODERN_ERRORS:
+            raise CallboardError(
+                "handshake-failed", f"The server speaks no revision of the protocol known here: {error_text(answer)}."
+            )
+        return False
+
+    async def _initialize(self, discovery: "asyncio.Future[Answer] | None") -> None:
+        params: Params = {
+            "protocolVersion": raw_json(LATEST_LEGACY),
+            "capabilities": raw_json(self._capabilities),
+            "clientInfo": raw_json(OWN_IDENTITY),
+        }
+        waiter = Waiter()
+        call = self.send("initialize", params, waiter)
+        try:
+            if discovery is not None:
+                await asyncio.wait([waiter.future, discovery], return_when=asyncio.FIRST_COMPLETED)
+                if discovery.done() and self._take_discovery(discovery.result()):
+                    return
+            answer = await waiter.future
+        finally:
+            self.pending.pop(call.id, None)
+            waiter.future.cancel()
+        if answer.error is not None or answer.result is None:
+            raise CallboardError("handshake-failed", f"The server refused the handshake: {error_text(answer)}.")
+        try:
+            found = msgspec.json.decode(answer.result, type=dict[str, Any])
+        except msgspec.DecodeError:
+            raise CallboardError("handshake-failed", "The server's answer to initialize is no object.") from None
+        self.info = _initialized(found)
+        self.notify("notifications/initialized", {})
+
+    # the end
+
+    def end(self, closed: Closed) -> None:
+        """The connection has ended: every request in flight fails at once. Safe to call twice."""
+        if self.closed.done():
+            return
+        self.closed.set_result(closed)
+        pending, self.pending = self.pending, {}
+        for call in pending.values():
+            call.listener.on_gone(gone(closed))
+
+
+class Waiter:
+    """The listener of a request of our own: a future for the answer."""
+
+    wants_progress = False
+
+    def __init__(self, on_progress: Callable[[Params], None] | None = None) -> None:
+        self.future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._on_progress = on_progress
+        if on_progress is not None:
+            self.wants_progress = True
+
+    def on_answer(self, answer: Answer) -> None:
+        """Resolve the future."""
+        if not self.future.done():
+            self.future.set_result(answer)
+
+    def on_gone(self, error: CallboardError) -> None:
+        """Fail the future."""
+        if not self.future.done():
+            self.future.set_exception(error)
+
+    def on_progress(self, params: Params) -> None:
+        """Hand progress on, if anybody asked for it."""
+        if self._on_progress is not None:
+            self._on_progress(params)
+
+    def on_notification(self, method: str, params: Params) -> None:
+        """Nobody listens."""
+
+    async def on_request(self, method: str, params: Params) -> Answer:
+        """Requests of ours have no person behind them who could be asked."""
+        return error_answer(METHOD_NOT_FOUND, f"{method} is not available here")
+
+
+def gone(closed: Closed) -> CallboardError:
+    """The error of a request whose connection ended."""
+    data = {key: value for key, value in (("code", closed.code), ("signal", closed.signal)) if value is not None}
+    return CallboardError("upstream-gone", f"The server ended: {closed.reason}.", data=data)
+
+
+def error_code(answer: Answer) -> int:
+    """The code of an error answer, 0 if there is none."""
+    return int(_error(answer).get("code", 0) or 0)
+
+
+def error_text(answer: Answer) -> str:
+    """The message of an error answer, shortened."""
+    return str(_error(answer).get("message") or "no reason given")[:300].rstrip(".")
+
+
+def _error(answer: Answer) -> dict[str, Any]:
+    if answer.error is None:
+        return {}
+    try:
+        found = msgspec.json.decode(answer.error)
+    except msgspec.DecodeError:
+        return {}
+    return found if isinstance(found, dict) and isinstance(found.get("code", 0), int) else {}
+
+
+def _initialized(found: dict[str, Any]) -> ServerInfo:
+    return _info(str(found.get("protocolVersion") or LATEST_LEGACY), False, found, found.get("serverInfo"))
+
+
+def _discovered(found: dict[str, Any]) -> ServerInfo:
+    meta = found.get("_meta")
+    return _info(MODERN, True, found, meta.get(META_SERVER) if isinstance(meta, dict) else None)
+
+
+def _info(protocol: str, modern: bool, found: dict[str, Any], who: object) -> ServerInfo:
+    identity = who if isinstance(who, dict) else {}
+    capabilities = found.get("capabilities")
+    return ServerInfo(
+        protocol=protocol,
+        modern=modern,
+        name=str(identity.get("name") or ""),
+        version=str(identity.get("version") or ""),
+        instructions=str(found.get("instructions") or ""),
+        capabilities=capabilities if isinstance(capabilities, dict) else {},
+        raw=identity,
+    )
+
+
