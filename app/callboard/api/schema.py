@@ -16,11 +16,11 @@ CallStatus = Literal["running", "completed", "failed", "cancelled"]
 LogStream = Literal["stderr", "stdout", "mark"]
 
 
-class View(msgspec.Struct, kw_only=True, frozen=True):
+class View(msgspec.Struct, frozen=True):
     """Base of everything the API answers."""
 
 
-class ErrorView(View):
+class ErrorView(View, kw_only=True):
     """Body of every answer that is not 2xx."""
 
     code: str
@@ -29,7 +29,7 @@ class ErrorView(View):
     data: dict[str, Any] = {}
 
 
-class LastExit(View):
+class LastExit(View, kw_only=True):
     """How a server's process ended last. Exactly one of ``code`` and ``signal`` is set."""
 
     at: float
@@ -38,7 +38,7 @@ class LastExit(View):
     stderr: list[str] = []
 
 
-class ServerView(View):
+class ServerView(View, kw_only=True):
     """One server as row, tray and command line show it."""
 
     name: str
@@ -73,7 +73,7 @@ class ServerView(View):
     cached: bool = False  # counts come from the last run
 
 
-class ToolView(View):
+class ToolView(View, kw_only=True):
     """One tool of a server. ``wire_name`` is its name on the aggregated endpoint."""
 
     name: str
@@ -86,7 +86,7 @@ class ToolView(View):
     problem: str = ""  # why the tool is left out or odd; empty if it is fine
 
 
-class LogLine(View):
+class LogLine(View, kw_only=True):
     """One line of a server's output. ``n`` grows by one per line over the engine's life."""
 
     n: int
@@ -95,7 +95,7 @@ class LogLine(View):
     text: str
 
 
-class LogPage(View):
+class LogPage(View, kw_only=True):
     """Lines after a given number. ``first`` is the oldest line still kept."""
 
     lines: list[LogLine]
@@ -104,7 +104,7 @@ class LogPage(View):
     dropped: int = 0
 
 
-class CallView(View):
+class CallView(View, kw_only=True):
     """One row of the call log. ``duration_ms`` is None while the call runs."""
 
     id: int
@@ -120,7 +120,7 @@ class CallView(View):
     error: str = ""
 
 
-class CallDetail(CallView):
+class CallDetail(CallView, kw_only=True):
     """A call with its payloads as stored: JSON text, cut at the log's bound."""
 
     arguments: str = ""
@@ -129,7 +129,7 @@ class CallDetail(CallView):
     result_cut: bool = False
 
 
-class CallPage(View):
+class CallPage(View, kw_only=True):
     """A window into the filtered log, oldest first. ``total`` counts all rows that match."""
 
     calls: list[CallView]
@@ -137,7 +137,7 @@ class CallPage(View):
     total: int
 
 
-class RosterProblem(View):
+class RosterProblem(View, kw_only=True):
     """Why the roster file is not in force, with 1-based line and column (0: unknown)."""
 
     code: str
@@ -147,7 +147,7 @@ class RosterProblem(View):
     column: int = 0
 
 
-class RosterView(View):
+class RosterView(View, kw_only=True):
     """The roster in force. ``revision`` names the file's content; edits must quote it."""
 
     path: str
@@ -157,14 +157,14 @@ class RosterView(View):
     starter: bool = False  # the file was made by the first start and not edited since
 
 
-class FieldProblem(View):
+class FieldProblem(View, kw_only=True):
     """What is wrong with one field of an entry under edit. ``field`` is a dotted path ("env.TOKEN", "args.2")."""
 
     field: str
     message: str
 
 
-class SecretHint(View):
+class SecretHint(View, kw_only=True):
     """A value that looks like a credential and the secret's name it could get."""
 
     field: str
@@ -172,21 +172,21 @@ class SecretHint(View):
     why: str
 
 
-class Validation(View):
+class Validation(View, kw_only=True):
     """Answer to an entry under edit."""
 
     problems: list[FieldProblem]
     hints: list[SecretHint]
 
 
-class RosterEdit(View):
+class RosterEdit(View, kw_only=True):
     """Answer to a change of the roster. ``undo`` takes the change back once."""
 
     revision: str
     undo: str
 
 
-class SecretView(View):
+class SecretView(View, kw_only=True):
     """A secret's name, where its value lives and who uses it; never the value."""
 
     name: str
@@ -194,7 +194,7 @@ class SecretView(View):
     used_by: list[str] = []
 
 
-class SecretsView(View):
+class SecretsView(View, kw_only=True):
     """The secret store in use. ``kind`` is "keyring", "vault" or "session"."""
 
     kind: str
@@ -205,7 +205,7 @@ class SecretsView(View):
     secrets: list[SecretView] = []
 
 
-class Notice(View):
+class Notice(View, kw_only=True):
     """Something a person should know about the engine itself."""
 
     code: str
@@ -213,7 +213,7 @@ class Notice(View):
     fix: str
 
 
-class EngineView(View):
+class EngineView(View, kw_only=True):
     """The engine: who it is, where it listens, where it keeps things."""
 
     version: str
@@ -231,7 +231,7 @@ class EngineView(View):
     notices: list[Notice] = []
 
 
-class ClientView(View):
+class ClientView(View, kw_only=True):
     """An IDE or agent program for which a configuration can be copied."""
 
     id: str
@@ -240,7 +240,7 @@ class ClientView(View):
     format: str  # "json", "toml" or "shell"
 
 
-class SnippetView(View):
+class SnippetView(View, kw_only=True):
     """A configuration ready to paste. ``note`` says what the person must do with it."""
 
     client: str
@@ -250,7 +250,7 @@ class SnippetView(View):
     note: str = ""
 
 
-class Check(View):
+class Check(View, kw_only=True):
     """One line of `callboard doctor`. ``status`` is "ok", "warn" or "fail"."""
 
     name: str
@@ -263,7 +263,7 @@ class Check(View):
 EventKind = Literal["server", "server-removed", "tools", "log", "calls", "roster", "engine", "secrets", "reset"]
 
 
-class Event(View):
+class Event(View, kw_only=True):
     """One event of the stream (`GET /events?after=SEQ`, one JSON object a line).
 
     ``data`` by kind: server → ServerView; server-removed → {"name"}; tools → {"server"}; log → {"server", "lines":
@@ -277,8 +277,7 @@ class Event(View):
     data: Any
 
 
-
-class EntryEdit(View):
+class EntryEdit(View, kw_only=True):
     """PUT /roster/servers/NAME: the whole entry as it shall stand in the file.
 
     ``secrets`` maps secret names to values: they are stored before the file is written.
@@ -292,7 +291,7 @@ class EntryEdit(View):
     create: bool = False  # refuse if the name exists
 
 
-class ValidateRequest(View):
+class ValidateRequest(View, kw_only=True):
     """POST /roster/validate."""
 
     name: str
@@ -300,20 +299,20 @@ class ValidateRequest(View):
     editing: str = ""  # the entry's name in the file, empty for a new one
 
 
-class CallRequest(View):
+class CallRequest(View, kw_only=True):
     """POST /servers/NAME/call."""
 
     tool: str
     arguments: dict[str, Any] = {}
 
 
-class SecretValue(View):
+class SecretValue(View, kw_only=True):
     """PUT /secrets/NAME."""
 
     value: str
 
 
-class UndoRequest(View):
+class UndoRequest(View, kw_only=True):
     """POST /roster/undo."""
 
     undo: str
