@@ -1,0 +1,1 @@
+"""Delegates: how rows and cells are painted."""

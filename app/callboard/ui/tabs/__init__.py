@@ -1,0 +1,1 @@
+"""What stands beside the list of servers for the chosen one."""
