@@ -25,6 +25,7 @@ FIXES: dict[str, str] = {
     "disabled": "Enable the server.",
     "command-not-found": "Install the program, or give its full path as the command.",
     "command-not-executable": "Make the file executable, or name the interpreter as the command.",
+    "start-refused": "Look at the reason; end other programs if the system has run out of something, then retry.",
     "cwd-missing": "Choose a working folder that exists.",
     "start-timeout": "Look at the log; if the server only needs longer, raise timeouts.start.",
     "exited-early": "Look at the last lines of the log.",

@@ -1,0 +1,174 @@
+"""The three pipes between the engine and a child process, on any event loop that can watch a file descriptor."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from collections import deque
+from collections.abc import Callable
+
+if sys.platform == "linux":
+    import fcntl
+
+_logger = logging.getLogger(__name__)
+
+_SMALL_READ = 64 * 1024
+_LARGE_READ = 1024 * 1024
+_HIGH_WATER = 256 * 1024
+_LOW_WATER = 64 * 1024
+
+
+def enlarge(descriptor: int, size: int) -> None:
+    """Ask the kernel for a larger pipe (Linux; elsewhere, or when refused, the pipe stays as it is)."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, size)
+
+
+class OutputPipe:
+    """Reads what a child writes and hands it on in raw chunks, as they come.
+
+    Owns the descriptor. ``on_data`` and ``on_end`` are called on the loop; an exception of ``on_data`` is logged and
+    reading goes on. ``burst``: read on at once when a chunk was full (large results), at most 1 MiB more each time.
+    """
+
+    def __init__(
+        self,
+        descriptor: int,
+        on_data: Callable[[bytes], None],
+        on_end: Callable[[], None],
+        *,
+        burst: bool = False,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._descriptor = descriptor
+        self._on_data = on_data
+        self._on_end = on_end
+        self._burst = burst
+        self._paused = False
+        self.ended = False
+        os.set_blocking(descriptor, False)
+        self._loop.add_reader(descriptor, self._readable)
+
+    def pause(self) -> None:
+        """Stop reading: the child blocks once the pipe is full. Idempotent."""
+        if not self._paused and not self.ended:
+            self._paused = True
+            self._loop.remove_reader(self._descriptor)
+
+    def resume(self) -> None:
+        """Read again. Idempotent."""
+        if self._paused and not self.ended:
+            self._paused = False
+            self._loop.add_reader(self._descriptor, self._readable)
+
+    def close(self) -> None:
+        """Stop for good; ``on_end`` is called unless the end was reached before. Idempotent."""
+        if self.ended:
+            return
+        self.ended = True
+        if not self._paused:
+            self._loop.remove_reader(self._descriptor)
+        os.close(self._descriptor)
+        self._on_end()
+
+    def _readable(self) -> None:
+        data = self._read(_SMALL_READ)
+        if self._burst and len(data) == _SMALL_READ and not self._paused and not self.ended:
+            self._read(_LARGE_READ)
+
+    def _read(self, size: int) -> bytes:
+        # Small first: a buffer of a megabyte for each short line costs fifteen times as much as the read itself.
+        try:
+            data = os.read(self._descriptor, size)
+        except BlockingIOError:
+            return b""
+        except OSError:
+            data = b""
+        if not data:
+            self.close()
+            return data
+        try:
+            self._on_data(data)
+        except Exception:
+            _logger.exception("Output of a child process could not be handled")
+        return data
+
+
+class InputPipe:
+    """Writes to a child without ever waiting; what the pipe does not take is kept. Owns the descriptor."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._descriptor = descriptor
+        self._pending = bytearray()
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._closing = False
+        self.closed = False
+        os.set_blocking(descriptor, False)
+
+    @property
+    def pending(self) -> int:
+        """Bytes that were written here and not yet taken by the pipe."""
+        return len(self._pending)
+
+    def write(self, data: bytes) -> None:
+        """Write all of ``data`` in order; silently dropped when the child has closed its end."""
+        if self._closing or self.closed:
+            return
+        if self._pending:
+            self._pending += data
+            return
+        written = self._try_write(data)
+        if written < len(data):
+            self._pending += memoryview(data)[written:]
+            self._loop.add_writer(self._descriptor, self._writable)
+
+    async def drain(self) -> None:
+        """Return once less than 256 KiB is pending, or the pipe is closed."""
+        while len(self._pending) > _HIGH_WATER:
+            waiter = self._loop.create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+    def finish(self) -> None:
+        """Close once everything pending was taken. Idempotent."""
+        self._closing = True
+        if not self._pending:
+            self.close()
+
+    def close(self) -> None:
+        """Close now; what is pending is lost. Idempotent."""
+        if self.closed:
+            return
+        self.closed = True
+        if self._pending:
+            self._loop.remove_writer(self._descriptor)
+            self._pending.clear()
+        os.close(self._descriptor)
+        self._wake()
+
+    def _writable(self) -> None:
+        del self._pending[: self._try_write(self._pending)]
+        if not self._pending and not self.closed:
+            self._loop.remove_writer(self._descriptor)
+            if self._closing:
+                self.close()
+        if len(self._pending) <= _LOW_WATER:
+            self._wake()
+
+    def _try_write(self, data: bytes | bytearray) -> int:
+        try:
+            return os.write(self._descriptor, data)
+        except BlockingIOError:
+            return 0
+        except OSError:  # the child has closed its end: nothing of this will arrive
+            self.close()
+            return len(data)
+
+    def _wake(self) -> None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)

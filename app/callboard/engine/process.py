@@ -1,0 +1,215 @@
+"""One child process and everything that it starts in turn."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from callboard.core.errors import CallboardError
+from callboard.core.launch import LocalLaunch
+from callboard.engine import pipes, tasks
+from callboard.engine.command import find_program, refused
+from callboard.system import process_group
+from callboard.system.exit_watch import ExitWatch
+
+_LINGER = 0.5  # seconds for the rest of a tree whose first process ended by itself
+_LAST_RESORT = 1.0  # seconds that a process gets to vanish after SIGKILL
+_POLL = 0.05
+_STDOUT_PIPE = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class ExitStatus:
+    """How a process ended: exactly one of ``code`` and ``signal`` is set."""
+
+    code: int | None
+    signal: str | None
+
+    @classmethod
+    def of(cls, returncode: int) -> "ExitStatus":
+        """From :attr:`subprocess.Popen.returncode`."""
+        return cls(None, process_group.signal_name(-returncode)) if returncode < 0 else cls(returncode, None)
+
+    def sentence(self) -> str:
+        """ "exited with code 3" or "ended by SIGKILL"."""
+        return f"exited with code {self.code}" if self.signal is None else f"ended by {self.signal}"
+
+
+class ChildProcess:
+    """A running program with its three pipes, leader of a session of its own.
+
+    Owned by whoever spawned it, who must call :meth:`stop` unless ``exited`` is done. Used on the engine's loop only.
+    The pipes' callbacks run on the loop; output that was written before the end is delivered before ``exited``.
+    """
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        """Use :meth:`spawn`."""
+        self._process = process
+        self._loop = asyncio.get_running_loop()
+        self._leader_gone = asyncio.Event()
+        self._output_ended = asyncio.Event()
+        self._linger = _LINGER
+        self._stopping: asyncio.Task[None] | None = None
+        self._open_outputs = 2
+        self.pid = process.pid
+        self.exited: asyncio.Future[ExitStatus] = self._loop.create_future()
+
+    @classmethod
+    async def spawn(
+        cls,
+        launch: LocalLaunch,
+        *,
+        environment: Mapping[str, str],
+        on_stdout: Callable[[bytes], None],
+        on_stderr: Callable[[bytes], None],
+    ) -> "ChildProcess":
+        """Start the program of ``launch`` with ``environment`` and, over it, the launch's own variables.
+
+        The working folder is the person's home unless the launch names one. Raises CallboardError: ``cwd-missing``,
+        ``command-not-found``, ``command-not-executable``, ``start-refused``.
+        """
+        cwd = launch.cwd or Path.home()
+        if not cwd.is_dir():
+            raise CallboardError("cwd-missing", f"The working folder {cwd} does not exist.")
+        variables = {**environment, **launch.env}
+        program = find_program(launch.argv[0], path=variables.get("PATH", os.defpath), cwd=cwd)
+        try:
+            process = subprocess.Popen(  # noqa: ASYNC220  returns after exec, and must run in the thread that lives on
+                process_group.tie_to_parent([program, *launch.argv[1:]]),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                cwd=cwd,
+                env=variables,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            if isinstance(error, ValueError):  # a NUL byte
+                raise CallboardError("start-refused", f"The system refused to start {program}: {error}.") from error
+            raise refused(error, program) from error
+        child = cls(process)
+        child._attach(on_stdout, on_stderr)
+        return child
+
+    def write(self, data: bytes) -> None:
+        """Write to standard input, all of it, in order. Never waits; dropped once the child has closed its end."""
+        self._stdin.write(data)
+
+    async def drain(self) -> None:
+        """Wait while more than 256 KiB of input is pending."""
+        await self._stdin.drain()
+
+    def pause_stdout(self) -> None:
+        """Stop reading standard output; the child blocks once the pipe is full. Idempotent."""
+        self._stdout.pause()
+
+    def resume_stdout(self) -> None:
+        """Read standard output again. Idempotent."""
+        self._stdout.resume()
+
+    async def stop(self, *, grace: float = 2.0) -> ExitStatus:
+        """End the whole tree and say how its first process ended. Idempotent; may be called by many at once.
+
+        Closes standard input and waits; asks all with SIGTERM and waits; ends what is left with SIGKILL. Each wait is
+        ``grace`` seconds at most. A cancelled caller does not stop the stopping.
+        """
+        if self._stopping is None:
+            self._stopping = tasks.spawn(self._stop(grace), f"stop {self.pid}")
+        await asyncio.shield(self._stopping)
+        return self.exited.result()
+
+    def _attach(self, on_stdout: Callable[[bytes], None], on_stderr: Callable[[bytes], None]) -> None:
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        stdout, stderr = process.stdout.fileno(), process.stderr.fileno()
+        self._inodes = {os.fstat(stdout).st_ino, os.fstat(stderr).st_ino}
+        pipes.enlarge(stdout, _STDOUT_PIPE)
+        self._stdin = pipes.InputPipe(_take(process.stdin))
+        self._stdout = pipes.OutputPipe(_take(process.stdout), on_stdout, self._on_output_end, burst=True)
+        self._stderr = pipes.OutputPipe(_take(process.stderr), on_stderr, self._on_output_end)
+        self._watch = ExitWatch(self.pid, self._leader_gone.set)
+        tasks.spawn(self._bury(), f"await end of {self.pid}")
+
+    def _on_output_end(self) -> None:
+        self._open_outputs -= 1
+        if not self._open_outputs:
+            self._output_ended.set()
+
+    async def _stop(self, grace: float) -> None:
+        self._linger = grace
+        self._stdout.resume()  # a child that waits for its output to be taken would not see the end of its input
+        self._stdin.finish()
+        if await self._ended_within(grace):
+            return
+        self._signal(self._tree(), signal.SIGTERM)
+        if await self._ended_within(grace):
+            return
+        self._signal(self._tree(), signal.SIGKILL)
+        self._linger = 0
+        if not await self._ended_within(_LAST_RESORT) and not self.exited.done():
+            self.exited.set_result(ExitStatus(None, "SIGKILL"))  # it hangs in the kernel; nobody can do more
+
+    async def _ended_within(self, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.shield(self.exited)
+        return self.exited.done()
+
+    async def _bury(self) -> None:
+        await self._leader_gone.wait()
+        # Not yet waited for: until then nobody else can get its pid, so its session and group are surely ours.
+        await self._end_rest()
+        self._process.wait()
+        self._watch.close()
+        self._stdin.close()
+        self._stdout.close()
+        self._stderr.close()
+        if not self.exited.done():
+            self.exited.set_result(ExitStatus.of(self._process.returncode))
+
+    async def _end_rest(self) -> None:
+        """The first process has ended: let what it wrote arrive, and end what it left behind."""
+        since = self._loop.time()
+        asked = False
+        while True:
+            rest = self._tree()
+            if not rest and self._output_ended.is_set():
+                return
+            if rest and not asked:
+                self._signal(rest, signal.SIGTERM)
+                asked = True
+            if self._loop.time() - since >= self._linger:
+                break
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_POLL):
+                    await self._wait_for_rest()
+        self._signal(self._tree(), signal.SIGKILL)
+
+    async def _wait_for_rest(self) -> None:
+        if self._output_ended.is_set():
+            await asyncio.sleep(_POLL)
+        else:
+            await self._output_ended.wait()
+
+    def _tree(self) -> list[int]:
+        found = set(process_group.session_members(self.pid))
+        if not self._output_ended.is_set():
+            found.update(process_group.holders(self._inodes))
+        return sorted(found)
+
+    def _signal(self, pids: list[int], number: int) -> None:
+        process_group.signal_all(pids, number, session=self.pid)
+
+
+def _take(file: "object") -> int:
+    """The descriptor of a pipe, from now on ours alone."""
+    descriptor: int = os.dup(file.fileno())  # type: ignore[attr-defined]
+    file.close()  # type: ignore[attr-defined]
+    return descriptor
