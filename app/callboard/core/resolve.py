@@ -1,0 +1,146 @@
+"""What an entry becomes when its server starts: its references replaced by their values."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from callboard.core.errors import CallboardError
+from callboard.core.launch import Launch, LocalLaunch, RemoteLaunch
+from callboard.core.references import Reference, replace_references
+from callboard.core.roster import (
+    AgentEntry,
+    AnyEntry,
+    ApiKeyAuth,
+    BearerAuth,
+    CustomHeaderAuth,
+    LocalEntry,
+    MutualTls,
+    NoAuth,
+    RemoteEntry,
+)
+
+AGENT_HOST = "callboard.agents.host"
+AGENT_CONFIG = "CALLBOARD_AGENT"  # JSON in the environment, because params may hold secrets and argv is public
+
+
+@dataclass(frozen=True)
+class Values:
+    """What references stand for. ``python`` is our own interpreter, ``home`` the person's folder."""
+
+    env: Mapping[str, str]
+    secrets: Mapping[str, str]
+    python: str
+    home: Path
+
+    def of(self, reference: Reference) -> str:
+        """The value; raises ``env-unset`` or ``secret-missing`` where there is none, or an empty one."""
+        if reference.kind == "python":
+            return self.python
+        if reference.kind == "env":
+            if not (value := self.env.get(reference.name, "")):
+                raise CallboardError(
+                    "env-unset",
+                    f"The environment variable {reference.name} is not set.",
+                    data={"env": reference.name},
+                )
+            return value
+        return self.secret(reference.name)
+
+    def secret(self, name: str) -> str:
+        """The value of a secret; raises ``secret-missing``."""
+        if not (value := self.secrets.get(name, "")):
+            raise CallboardError("secret-missing", f'The secret "{name}" has no value.', data={"secret": name})
+        return value
+
+    def fill(self, text: str) -> str:
+        """``text`` with its references replaced."""
+        return replace_references(text, self.of)
+
+    def path(self, text: str) -> str:
+        """``text`` with its references replaced and a leading ``~`` expanded."""
+        return _with_home(self.fill(text), self.home)
+
+
+def resolve(entry: AnyEntry, values: Values) -> Launch:
+    """What starts or reaches the server of ``entry``.
+
+    Raises ``env-unset``, ``secret-missing`` or ``entry-invalid`` (a relative working folder, a header value of more
+    than one line), and ``remote-sign-in`` for authentication that only a sign-in can give.
+    """
+    if isinstance(entry, RemoteEntry):
+        return _remote(entry, values)
+    env = {name: values.fill(text) for name, text in entry.env.items()}
+    cwd = _folder(entry.cwd, values)
+    if isinstance(entry, LocalEntry):
+        return LocalLaunch((values.path(entry.command), *map(values.fill, entry.args)), env, cwd)
+    config = {
+        "agent": values.path(entry.agent),
+        "python": values.path(entry.python) or values.python,
+        "params": _fill_all(entry.params, values),
+        "expose": entry.expose,
+    }
+    return LocalLaunch((values.python, "-m", AGENT_HOST), {**env, AGENT_CONFIG: json.dumps(config)}, cwd)
+
+
+def argv_for_display(entry: AnyEntry, *, python: str, home: Path) -> list[str]:
+    """The command as it is started, environment variables and secrets still as references; empty for remote servers."""
+
+    def shown(text: str) -> str:
+        return replace_references(text, lambda item: python if item.kind == "python" else str(item))
+
+    if isinstance(entry, LocalEntry):
+        return [_with_home(shown(entry.command), home), *map(shown, entry.args)]
+    return [python, "-m", AGENT_HOST] if isinstance(entry, AgentEntry) else []
+
+
+def _remote(entry: RemoteEntry, values: Values) -> RemoteLaunch:
+    headers = {name: _header(name, values.fill(text)) for name, text in entry.headers.items()}
+    auth = entry.auth
+    if isinstance(auth, BearerAuth):
+        headers = _with_header(headers, "Authorization", "Bearer " + _header(auth.secret, values.secret(auth.secret)))
+    elif isinstance(auth, ApiKeyAuth | CustomHeaderAuth):
+        headers = _with_header(headers, auth.header, _header(auth.secret, values.secret(auth.secret)))
+    elif not isinstance(auth, NoAuth):
+        how = "client certificates" if isinstance(auth, MutualTls) else "OAuth"
+        raise CallboardError(
+            "remote-sign-in", f"Sign-in with {how} is not available in this version.", fix="Use a bearer token."
+        )
+    return RemoteLaunch(values.fill(entry.url), headers, entry.transport)
+
+
+def _with_header(headers: dict[str, str], name: str, value: str) -> dict[str, str]:
+    return {key: text for key, text in headers.items() if key.casefold() != name.casefold()} | {name: value}
+
+
+def _header(name: str, value: str) -> str:
+    value = value.strip()  # a line end comes along easily when a token is pasted
+    if not value.isprintable() or not value.isascii():
+        raise CallboardError(
+            "entry-invalid", f'The value of "{name}" cannot be sent as a header: it must be one line of ASCII.'
+        )
+    return value
+
+
+def _folder(text: str, values: Values) -> Path | None:
+    if not text:
+        return None
+    folder = Path(values.path(text))
+    if not folder.is_absolute():
+        raise CallboardError("entry-invalid", "The working folder (cwd) must be a full path, or begin with ~.")
+    return folder
+
+
+def _fill_all(value: Any, values: Values) -> Any:
+    if isinstance(value, str):
+        return values.fill(value)
+    if isinstance(value, dict):
+        return {key: _fill_all(item, values) for key, item in value.items()}
+    return [_fill_all(item, values) for item in value] if isinstance(value, list) else value
+
+
+def _with_home(text: str, home: Path) -> str:
+    if text == "~":
+        return str(home)
+    return str(home / text[2:]) if text.startswith(("~/", "~\\")) else text

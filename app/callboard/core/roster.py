@@ -1,0 +1,287 @@
+"""The roster's shapes: what an entry may say, with types, defaults and bounds.
+
+Only data. Reading text into these shapes is :mod:`callboard.core.roster_parse`, references are
+:mod:`callboard.core.references`, and what an entry becomes when its server starts is :mod:`callboard.core.resolve`.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from callboard.core.references import SECRET_NAME, SECRET_NAME_RULE
+
+SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+SERVER_NAME_RULE = "a name has 1 to 64 letters (a-z), digits, - and _, and begins with a letter or digit"
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
+
+
+def _wrong(message: str) -> PydanticCustomError:
+    return PydanticCustomError("callboard", "{message}", {"message": message})
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        raise _wrong('must be in quotes, because a number can be spelled in more than one way ("1.10")')
+    if value is None:
+        raise _wrong('has no value; write "" for an empty one')
+    if isinstance(value, str) and "\0" in value:
+        raise _wrong("must not contain a NUL character")
+    return value
+
+
+def _env_name(name: str) -> str:
+    if not name or "=" in name or "\0" in name:
+        raise _wrong("is not a name that an environment variable can have")
+    return name
+
+
+def _header_name(name: str) -> str:
+    if not _HEADER_NAME.fullmatch(name):
+        raise _wrong("is not a name that a header can have")
+    return name
+
+
+def _header_value(value: str) -> str:
+    if "\r" in value or "\n" in value:
+        raise _wrong("must be one line")
+    return value
+
+
+def _secret_name(name: str) -> str:
+    if not SECRET_NAME.fullmatch(name):
+        raise _wrong(SECRET_NAME_RULE)
+    return name
+
+
+def _filled(value: str) -> str:
+    if not value.strip():
+        raise _wrong("must not be empty")
+    return value
+
+
+def _url(value: str) -> str:
+    if value.startswith("${"):
+        return value
+    try:
+        parts = urlsplit(value)
+        port_fits = parts.port is None or parts.port > 0
+    except ValueError as error:
+        if "${" in value:
+            return value
+        raise _wrong("is not a valid address") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_fits:
+        raise _wrong("must be an address that begins with http:// or https:// and names a host")
+    if re.search(r"\s", value):
+        raise _wrong("must not contain spaces")
+    return value
+
+
+def _expose(value: Any) -> Any:
+    named = isinstance(value, list) and value and all(isinstance(item, str) for item in value)
+    if value not in ("tools", "whole") and not named:
+        raise _wrong('must be "tools", "whole" or a list of names')
+    return value
+
+
+def _auth(value: Any) -> Any:
+    return {"type": value} if isinstance(value, str) else value
+
+
+Text = Annotated[str, BeforeValidator(_as_text)]
+Filled = Annotated[Text, AfterValidator(_filled)]
+EnvName = Annotated[str, AfterValidator(_env_name)]
+HeaderName = Annotated[str, AfterValidator(_header_name)]
+HeaderValue = Annotated[Text, AfterValidator(_header_value)]
+SecretName = Annotated[Text, AfterValidator(_secret_name)]
+Seconds = Annotated[float, Field(gt=0, le=7 * 24 * 3600)]
+
+
+class Model(BaseModel):
+    """Base of all shapes: no unknown field, no silent conversion; a field without a value counts as not given."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_empty(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        return {key: value for key, value in data.items() if value is not None or key not in cls.model_fields}
+
+
+class Timeouts(Model):
+    """Time limits in seconds. ``idle``: stop after so long without a call (None: never)."""
+
+    start: Seconds = 30.0
+    call: Seconds = 300.0
+    idle: Seconds | None = None
+
+
+class Restart(Model):
+    """How often a server that ended by itself is started again, and after how many seconds the first time."""
+
+    max: Annotated[int, Field(ge=0, le=1000)] = 5
+    delay: Annotated[float, Field(ge=0, le=3600)] = 1.0
+
+
+class Tools(Model):
+    """Which tools are offered and under which names. Globs over the server's own tool names.
+
+    ``allow`` None means all. ``rename`` maps a tool's own name to the one shown. ``aliases`` maps a tool ("*": each)
+    to {argument as sent: argument as the tool knows it}.
+    """
+
+    allow: list[Filled] | None = None
+    deny: list[Filled] = []
+    rename: dict[Filled, Filled] = {}
+    aliases: dict[Filled, dict[Filled, Filled]] = {}
+
+
+class NoAuth(Model):
+    """No authentication."""
+
+    type: Literal["none"]
+
+
+class BearerAuth(Model):
+    """``Authorization: Bearer`` with the secret's value."""
+
+    type: Literal["bearer"]
+    secret: SecretName
+
+
+class ApiKeyAuth(Model):
+    """The secret's value in a header of its own."""
+
+    type: Literal["api_key"]
+    secret: SecretName
+    header: HeaderName = "X-API-Key"
+
+
+class CustomHeaderAuth(Model):
+    """The secret's value as the whole of a header, Authorization if not said otherwise."""
+
+    type: Literal["custom_header"]
+    secret: SecretName
+    header: HeaderName = "Authorization"
+
+
+class OAuth(Model):
+    """Sign-in through the server's authorisation server."""
+
+    type: Literal["oauth"]
+    client_id: Text = ""
+    secret: SecretName | None = None  # the client's secret, where it was registered by hand
+    scopes: list[Filled] = []
+
+
+class MutualTls(Model):
+    """A client certificate."""
+
+    type: Literal["mtls"]
+    certificate: Filled
+    key: Text = ""
+    secret: SecretName | None = None  # the key's passphrase
+    ca: Text = ""
+
+
+Auth = Annotated[NoAuth | BearerAuth | ApiKeyAuth | CustomHeaderAuth | OAuth | MutualTls, Field(discriminator="type")]
+
+
+class Entry(Model):
+    """What every server may say."""
+
+    kind: ClassVar[Literal["local", "remote", "agent"]]
+
+    display_name: Text = ""
+    description: Text = ""
+    enabled: bool = True
+    start: Literal["at-launch", "on-demand", "manual"] = "at-launch"
+    timeouts: Timeouts = Timeouts()
+    restart: Restart = Restart()
+    sharing: Literal["shared", "per-client", "per-session"] = "shared"
+    tools: Tools = Tools()
+
+
+class LocalEntry(Entry):
+    """A server that is a child process."""
+
+    kind = "local"
+
+    command: Filled
+    args: list[Text] = []
+    env: dict[EnvName, Text] = {}
+    cwd: Text = ""
+
+
+class RemoteEntry(Entry):
+    """A server reached over HTTP. ``transport`` "http" falls back to "sse" by itself."""
+
+    kind = "remote"
+
+    url: Annotated[Filled, AfterValidator(_url)]
+    headers: dict[HeaderName, HeaderValue] = {}
+    auth: Annotated[Auth, BeforeValidator(_auth)] = NoAuth(type="none")
+    transport: Literal["http", "sse"] = "http"
+
+
+class AgentEntry(Entry):
+    """A Python agent, ``package.module:attribute`` or ``path/to/file.py:attribute``, run by ``python``."""
+
+    kind = "agent"
+
+    agent: Filled
+    python: Text = ""  # empty: our own interpreter
+    params: dict[str, Any] = {}
+    expose: Annotated[Any, AfterValidator(_expose)] = "tools"
+    env: dict[EnvName, Text] = {}
+    cwd: Text = ""
+
+
+AnyEntry = LocalEntry | RemoteEntry | AgentEntry
+ENTRY_KINDS: dict[str, type[LocalEntry] | type[RemoteEntry] | type[AgentEntry]] = {
+    "command": LocalEntry,
+    "url": RemoteEntry,
+    "agent": AgentEntry,
+}
+
+
+class Gateway(Model):
+    """Where the gateway listens. Port 0 takes any free one. ``hosts``: names beside loopback that Host may say."""
+
+    port: Annotated[int, Field(ge=0, le=65535)] = 4470
+    auth: Literal["token", "open"] = "token"
+    hosts: list[Filled] = []
+
+
+class LogLimits(Model):
+    """Bounds of the call log; ``payload_kb`` for each side of a call."""
+
+    max_age_days: Annotated[float, Field(gt=0, le=3650)] = 30.0
+    max_size_mb: Annotated[int, Field(ge=1, le=1024 * 1024)] = 512
+    payload_kb: Annotated[int, Field(ge=0, le=64 * 1024)] = 64
+
+
+class Settings(Model):
+    """Everything in the roster that is not a server."""
+
+    version: Literal[1] = 1
+    gateway: Gateway = Gateway()
+    log: LogLimits = LogLimits()
+
+
+@dataclass(frozen=True)
+class Roster:
+    """A roster that is whole and right. ``written`` holds each entry as it stands in the file, in file order."""
+
+    servers: dict[str, AnyEntry] = field(default_factory=dict)
+    settings: Settings = Settings()  # noqa: RUF009  frozen
+    written: dict[str, dict[str, Any]] = field(default_factory=dict)
