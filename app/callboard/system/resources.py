@@ -1,16 +1,12 @@
-"""Where the program's own data files lie: inside the wheel, or beside the sources they are run from."""
+"""Where the program's own files lie: beside the package when installed, at the top of a checkout otherwise."""
 
 from pathlib import Path
 
-import callboard
-
-_PACKAGE = Path(callboard.__file__).parent
-_FOLDERS = (_PACKAGE / "_resources", _PACKAGE.parent.parent / "resources")
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def resource(name: str) -> Path:
-    """The file or folder ``name`` of the project's resources. Raises FileNotFoundError naming where it looked."""
-    for folder in _FOLDERS:
-        if (path := folder / name).exists():
-            return path
-    raise FileNotFoundError(f"{name} is neither in {_FOLDERS[0]} nor in {_FOLDERS[1]}")
+def resource(*parts: str) -> Path:
+    """A file or folder of the resources, by its path below their root (``resource("icons", "copy.svg")``)."""
+    installed = _PACKAGE / "_resources"
+    root = installed if installed.is_dir() else _PACKAGE.parents[1] / "resources"
+    return root.joinpath(*parts)
