@@ -12,13 +12,14 @@ FIXES: dict[str, str] = {
     "roster-invalid": "Correct the field shown; the last good roster stays in force until then.",
     "roster-changed": "The file was changed by somebody else meanwhile: look at the new version, then save again.",
     "roster-unwritable": "Make the roster's folder writable, then save again.",
+    "roster-uneditable": "Change this entry in the file itself.",
     "server-unknown": "Use one of the names that `callboard list` shows.",
     "name-taken": "Choose another name.",
     "entry-invalid": "Correct the fields shown.",
     # what a server needs before it can start
     "env-unset": "Set the environment variable, or put the value into the server's configuration.",
     "secret-missing": "Enter the secret's value in the server's configuration.",
-    "secrets-unavailable": "Install or start a keyring (gnome-keyring, KWallet); until then values are kept for this session only.",
+    "secrets-unavailable": "Install or start a keyring (gnome-keyring, KWallet); until then values last for this session.",
     "secrets-locked": "Unlock the keyring, then try again.",
     "secrets-refused": "The keyring refused the value; try again, or look at the keyring's own settings.",
     # starting and running
@@ -46,6 +47,10 @@ FIXES: dict[str, str] = {
     "upstream-gone": "The server ended during the call; call again once it is ready.",
     "server-not-ready": "Start the server, or wait until it is ready.",
     "policy-denied": "Allow the tool for this client.",
+    # the call log
+    "call-log-unwritable": "Make room on the disk, or make the file writable; it is tried again by itself.",
+    "call-log-broken": "Nothing: a new log was begun; delete the file put aside if you do not need it.",
+    "call-log-behind": "Use a faster disk for the state folder (CALLBOARD_HOME).",
     # gateway and engine
     "port-in-use": "Use the address shown, or end the program that has the port.",
     "gateway-down": "Choose a free port in the roster (gateway: {port: …}).",

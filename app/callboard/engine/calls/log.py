@@ -1,0 +1,364 @@
+"""The call log: every call as it begins and ends, kept on disk, told in batches, and asked for later."""
+
+import asyncio
+import contextlib
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Final, TypeVar
+
+from callboard.api.schema import CallDetail, CallPage, CallStatus, CallView, Notice
+from callboard.core.errors import FIXES, CallboardError
+from callboard.engine.calls.reader import Filter, Reader
+from callboard.engine.calls.record import OVERHANG, CallRecord, Limits, Row, cut_utf8
+from callboard.engine.calls.store import Store
+
+T = TypeVar("T")
+Redact = Callable[[bytes], bytes]
+
+log = logging.getLogger(__name__)
+
+_NAME: Final = 500  # characters kept of a client's, server's or tool's name (a resource's URI can be long)
+_FLUSH_WAIT: Final = 2.0
+_CLOSE_WAIT: Final = 5.0
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What the loop hands to the thread. ``done`` is called on the loop once the batch is written."""
+
+    records: list[CallRecord]
+    payload: int = 0  # bytes
+    done: Callable[[], None] | None = None
+    last: bool = False
+
+
+class CallLog:
+    """Keeps calls. Belongs to the engine's loop: every method is called there, and ``on_calls`` and ``on_notices``
+    are called there. Writing and redaction happen in one thread, reading in another one.
+
+    ``begin`` and ``end`` cost a few microseconds and never wait for the disk. ``on_calls`` gets the newest state of
+    the calls that changed, one batch at a time, at most every ``limits.interval`` seconds, already redacted; nothing
+    is prepared while ``wanted`` is false.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        redact: Redact,
+        limits: Limits | None = None,
+        on_calls: Callable[[list[CallView]], None] | None = None,
+        on_notices: Callable[[], None] | None = None,
+    ) -> None:
+        self.wanted = on_calls is not None
+        self._redact = redact
+        self._limits = limits or Limits()
+        self._on_calls = on_calls
+        self._on_notices = on_notices
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._store = Store(path, self._limits, self._notices_changed)
+        self._reader = Reader(self._store)
+        self._readers: ThreadPoolExecutor | None = None
+        self._thread: threading.Thread | None = None
+        self._queue: SimpleQueue[_Batch] = SimpleQueue()
+        self._timer: asyncio.TimerHandle | None = None
+        self._pending: list[CallRecord] = []
+        self._pending_payload = 0
+        self._batch = 1
+        self._last_id = 0
+        self._waiting_calls = 0  # handed over and not yet written; counted on the loop
+        self._waiting_payload = 0
+        self._missed = 0
+        self._behind: Notice | None = None
+        self._last_call: dict[str, float] = {}
+
+    # life
+
+    async def open(self) -> None:
+        """Open the file (or fall back to memory: this never fails) and start the writing thread."""
+        self._loop = asyncio.get_running_loop()
+        opened = self._loop.create_future()
+        self._thread = threading.Thread(target=self._run, args=(opened,), name="callboard-calls", daemon=True)
+        self._thread.start()
+        self._last_id = await opened
+        self._readers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="callboard-calls-reader")
+
+    async def close(self) -> None:
+        """Write what is left and end the threads, within seconds even where the disk hangs. Safe to call twice."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        written = asyncio.Event()
+        self._hand_over(written.set, last=True)
+        if self._readers is not None:
+            self._reader.interrupt()
+            self._readers.shutdown(wait=True, cancel_futures=True)
+            self._readers = None
+            self._reader.close()
+        try:
+            async with asyncio.timeout(_CLOSE_WAIT):
+                await written.wait()
+        except TimeoutError:
+            log.warning("The call log could not be closed within %g seconds", _CLOSE_WAIT)
+        else:
+            thread.join(_CLOSE_WAIT)
+
+    @property
+    def notices(self) -> list[Notice]:
+        """What a person should know of the log: that it cannot be written, that it was damaged."""
+        notices = list(self._store.notices.values())
+        return [*notices, self._behind] if self._behind else notices
+
+    # calls as they happen
+
+    def begin(self, client: str, server: str, method: str, tool: str, arguments: bytes | memoryview) -> CallRecord:
+        """Note that a call began. ``arguments`` is its raw JSON; only the part that is kept is copied.
+
+        The record's ``id`` is 0 if the call is not logged: the disk does not keep up, or the log is closed.
+        """
+        if self._thread is None or self._waiting_calls > self._limits.backlog_calls:
+            self._miss()
+            return CallRecord(0, client, server, method, tool)
+        self._last_id += 1
+        record = CallRecord(self._last_id, client, server, method, tool)
+        record.started = self._last_call[server] = time.time()
+        record.begun = time.perf_counter()
+        record.request_bytes = len(arguments)
+        record.arguments = self._take(record, arguments)
+        self._queue_up(record)
+        return record
+
+    def end(
+        self, record: CallRecord, status: CallStatus, result: bytes | memoryview | None = None, error: str = ""
+    ) -> None:
+        """Note how a call ended. ``result`` is its raw JSON, ``error`` one sentence for a call that failed.
+
+        Only the first end counts.
+        """
+        if record.status != "running" or record.id == 0:
+            return
+        record.duration_ms = (time.perf_counter() - record.begun) * 1e3
+        record.error = error
+        if result is not None:
+            record.response_bytes = len(result)
+            record.result = self._take(record, result)
+        record.status = status  # last: the thread may look at this record any time
+        if record.queued != self._batch:
+            self._queue_up(record)
+
+    def last_call(self, server: str) -> float | None:
+        """When the newest call of a server began (seconds since the epoch), in this engine's life."""
+        return self._last_call.get(server)
+
+    # questions
+
+    async def page(
+        self,
+        offset: int = -1,
+        limit: int = 256,
+        server: str = "",
+        tool: str = "",
+        client: str = "",
+        status: str = "",
+        text: str = "",
+    ) -> CallPage:
+        """Calls that match, oldest first, at most 1,000; a negative ``offset`` means the last ``limit`` ones."""
+        wanted = Filter(server, tool, client, status, text)
+        return await self._ask(lambda: self._reader.page(wanted, offset, limit))
+
+    async def recent(self, count: int) -> list[CallView]:
+        """The newest calls, oldest first."""
+        return (await self.page(limit=count)).calls
+
+    async def detail(self, call_id: int) -> CallDetail:
+        """One call with its payloads; raises ``not-found``."""
+        return await self._ask(lambda: self._reader.detail(call_id))
+
+    async def count_since(self, moment: float) -> int:
+        """How many calls began at ``moment`` (seconds since the epoch) or later."""
+        return await self._ask(lambda: self._reader.count_since(moment))
+
+    async def flush(self) -> None:
+        """Wait until all that was noted so far is written; a hanging disk is not waited for."""
+        if self._thread is None or (not self._pending and not self._waiting_calls):
+            return
+        written = asyncio.Event()
+        self._hand_over(written.set)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FLUSH_WAIT):
+                await written.wait()
+
+    async def _ask(self, question: Callable[[], T]) -> T:
+        """Answer a question in the reading thread; cancelling stops it there too."""
+        await self.flush()
+        if self._loop is None or self._readers is None:
+            raise CallboardError("internal", "The call log is closed.")
+        given_up = threading.Event()
+        try:
+            return await self._loop.run_in_executor(self._readers, self._answer, question, given_up)
+        except asyncio.CancelledError:
+            given_up.set()
+            self._reader.interrupt()
+            raise
+
+    def _answer(self, question: Callable[[], T], given_up: threading.Event) -> T:
+        while not given_up.is_set():
+            try:
+                return question()
+            except sqlite3.Error as error:
+                # an interrupt may have been meant for the question before
+                if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_INTERRUPT:
+                    raise CallboardError("internal", f"The call log cannot be read: {error}.") from error
+        raise CallboardError("internal", "The question was given up.")
+
+    # on the loop
+
+    def _take(self, record: CallRecord, data: bytes | memoryview) -> bytes:
+        if self._waiting_payload > self._limits.backlog:
+            record.cut = True
+            return b""
+        kept = self._limits.payload + OVERHANG
+        if len(data) > kept:
+            data = memoryview(data)[:kept]
+        taken = data if isinstance(data, bytes) else bytes(data)
+        self._pending_payload += len(taken)
+        return taken
+
+    def _miss(self) -> None:
+        if self._thread is None:
+            return
+        self._missed += 1
+        if self._behind is None:
+            log.warning("The disk does not keep up: calls are not logged")
+        if self._missed == 1 or self._missed % 1000 == 0:
+            message = f"The disk does not keep up: {self._missed} calls were not logged."
+            self._behind = Notice(code="call-log-behind", message=message, fix=FIXES["call-log-behind"])
+            if self._on_notices is not None:
+                self._on_notices()
+
+    def _queue_up(self, record: CallRecord) -> None:
+        record.queued = self._batch
+        self._pending.append(record)
+        if self._pending_payload > self._limits.batch:
+            self._hand_over()
+        elif self._timer is None and self._loop is not None:
+            self._timer = self._loop.call_later(self._limits.interval, self._hand_over)
+
+    def _hand_over(self, done: Callable[[], None] | None = None, last: bool = False) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        batch = _Batch(self._pending, self._pending_payload, done, last)
+        self._pending = []
+        self._pending_payload = 0
+        self._batch += 1
+        self._waiting_calls += len(batch.records)
+        self._waiting_payload += batch.payload
+        self._queue.put(batch)
+
+    def _written(self, batch: _Batch, views: list[CallView]) -> None:
+        self._waiting_calls -= len(batch.records)
+        self._waiting_payload -= batch.payload
+        if views and self._on_calls is not None:
+            self._on_calls(views)
+        if batch.done is not None:
+            batch.done()
+
+    def _notices_changed(self) -> None:
+        if self._on_notices is not None:
+            self._tell(self._on_notices)
+
+    def _tell(self, hear: Callable[..., None], *args: object) -> None:
+        """Call back on the loop from a thread; nobody hears it once the loop is closed."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(hear, *args)
+
+    # in the writing thread
+
+    def _run(self, opened: "asyncio.Future[int]") -> None:
+        try:
+            self._store.open()
+        except BaseException as error:
+            self._tell(opened.set_exception, error)
+            raise
+        self._tell(opened.set_result, self._store.last_id)
+        more = True
+        while True:
+            while more and self._queue.empty():
+                more = self._store.trim()
+            batch = self._queue.get()
+            views = self._write(batch) if batch.records else []
+            more = bool(batch.records)
+            if more and not batch.last:
+                more = self._store.trim()
+            if batch.last:
+                self._store.close()
+            self._tell(self._written, batch, views)
+            if batch.last:
+                return
+
+    def _write(self, batch: _Batch) -> list[CallView]:
+        try:
+            rows = [self._row(record) for record in batch.records]
+            self._store.write(rows)
+        except Exception:
+            # the engine serves calls with or without their log
+            log.exception("A batch of %d calls was not logged", len(batch.records))
+            return []
+        if not self.wanted or self._on_calls is None:
+            return []
+        return [row.view() for row in rows[-self._limits.views :]]
+
+    def _row(self, record: CallRecord) -> Row:
+        status = record.status  # first: see end()
+        arguments, arguments_cut = self._kept(record.arguments, record)
+        ended = status != "running"
+        result, result_cut = self._kept(record.result, record) if ended else (None, False)
+        record.arguments = None
+        if ended:
+            record.result = None
+        tool = record.tool[:_NAME]
+        if record.method == "resources/read":  # a URI may bear a credential
+            tool = self._masked(tool)
+        return Row(
+            record.id,
+            record.started,
+            record.client[:_NAME],
+            record.server[:_NAME],
+            record.method,
+            tool,
+            status,
+            record.duration_ms if ended else None,
+            record.request_bytes,
+            record.response_bytes if ended else 0,
+            self._masked(record.error)[: self._limits.error] if ended and record.error else "",
+            arguments,
+            result,
+            arguments_cut,
+            result_cut,
+        )
+
+    def _kept(self, payload: bytes | None, record: CallRecord) -> tuple[str | None, bool]:
+        """A payload as stored, and whether something of it is missing."""
+        if payload is None:
+            return None, False
+        if not payload:
+            return "", record.cut
+        bound = self._limits.payload
+        masked = self._redact(payload)
+        torn = len(payload) >= bound + OVERHANG
+        if torn:
+            # a secret torn by the copy's end would stand here unmasked, in its last bytes
+            masked = masked[: max(0, len(masked) - OVERHANG)]
+        kept = cut_utf8(masked, bound)
+        return kept.decode("utf-8", "replace"), torn or len(kept) < len(masked)
+
+    def _masked(self, text: str) -> str:
+        return self._redact(text.encode("utf-8", "replace")).decode("utf-8", "replace")

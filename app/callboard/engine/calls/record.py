@@ -1,0 +1,139 @@
+"""One call on its way into the log, and how much of its payloads is kept."""
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import msgspec
+
+from callboard.api.schema import CallStatus, CallView
+
+MIB: Final = 1024 * 1024
+OVERHANG: Final = 4096
+"""Bytes kept beyond the bound until redaction is done: a secret of up to this size that lies across the bound
+is seen whole, and masked, before the payload is cut."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of the call log. Sizes are bytes, times seconds."""
+
+    payload: int = 64 * 1024  # kept of arguments and of results, each
+    error: int = 2000  # characters
+    age: float = 30 * 86400.0
+    size: int = 200 * MIB  # of the file; the oldest calls go first
+    interval: float = 0.05  # between two batches
+    batch: int = 4 * MIB  # payload that is written at once without waiting for the interval
+    backlog: int = 32 * MIB  # payload that waits for a slow disk; beyond it calls are logged without payloads
+    backlog_calls: int = 20_000  # calls that wait for a slow disk; beyond it calls are not logged at all
+    views: int = 500  # changed calls told in one batch
+    memory_calls: int = 2000  # kept while the file cannot be written
+    retry: float = 30.0  # between two attempts to use the file again
+
+
+class CallRecord:
+    """A call as the relay sees it. Made by ``CallLog.begin``, finished by ``CallLog.end``; the loop changes it,
+    the log's thread reads it. ``id`` 0 means that the call is not logged (the disk does not keep up).
+    """
+
+    __slots__ = (
+        "arguments",
+        "begun",
+        "client",
+        "cut",
+        "duration_ms",
+        "error",
+        "id",
+        "method",
+        "queued",
+        "request_bytes",
+        "response_bytes",
+        "result",
+        "server",
+        "started",
+        "status",
+        "tool",
+    )
+
+    def __init__(self, call_id: int, client: str, server: str, method: str, tool: str) -> None:
+        self.id = call_id
+        self.client = client
+        self.server = server
+        self.method = method
+        self.tool = tool
+        self.started = 0.0  # seconds since the epoch
+        self.begun = 0.0  # the same on the monotonic clock
+        self.status: CallStatus = "running"
+        self.duration_ms: float | None = None
+        self.error = ""
+        self.request_bytes = 0
+        self.response_bytes = 0
+        self.arguments: bytes | None = None  # None: already written
+        self.result: bytes | None = None
+        self.cut = False  # a payload was left out because the disk did not keep up
+        self.queued = 0  # number of the batch that it is in
+
+
+class Row(NamedTuple):
+    """A call as stored, in the order of the table's columns."""
+
+    id: int
+    started: float
+    client: str
+    server: str
+    method: str
+    tool: str
+    status: CallStatus
+    duration_ms: float | None
+    request_bytes: int
+    response_bytes: int
+    error: str
+    arguments: str | None  # None: leave what is stored
+    result: str | None
+    arguments_cut: bool
+    result_cut: bool
+
+    def view(self) -> CallView:
+        """The row without its payloads."""
+        return CallView(
+            id=self.id,
+            started=self.started,
+            client=self.client,
+            server=self.server,
+            method=self.method,
+            tool=self.tool,
+            status=self.status,
+            duration_ms=self.duration_ms,
+            request_bytes=self.request_bytes,
+            response_bytes=self.response_bytes,
+            error=self.error,
+        )
+
+
+class _Outcome(msgspec.Struct):
+    is_error: bool = msgspec.field(name="isError", default=False)
+
+
+_outcome = msgspec.json.Decoder(_Outcome)
+
+
+def says_error(result: bytes | memoryview) -> bool:
+    """Whether the result of a tools/call says of itself that it is a failure (``isError``).
+
+    Costs nothing much for results that do not mention it; false for what is not a JSON object.
+    """
+    if isinstance(result, bytes) and b'"isError"' not in result:
+        return False
+    try:
+        return _outcome.decode(result).is_error
+    except msgspec.DecodeError:
+        return False
+
+
+def cut_utf8(data: bytes, limit: int) -> bytes:
+    """The first ``limit`` bytes of UTF-8 text, less a character that would be torn apart."""
+    if len(data) <= limit:
+        return data
+    end = limit
+    while end > 0 and data[end] & 0xC0 == 0x80:
+        end -= 1
+    return data[:end]

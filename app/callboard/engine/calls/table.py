@@ -1,0 +1,145 @@
+"""The one table of the call log, in SQL. Functions here work on any connection and know no policy."""
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from callboard.engine.calls.record import Row
+
+VERSION: Final = 1
+ENGINE_ENDED: Final = "The engine ended during the call."
+
+COLUMNS: Final = (
+    "id, started, client, server, method, tool, status, duration_ms, request_bytes, response_bytes, error,"
+    " arguments, result, arguments_cut, result_cut"
+)
+VIEW_COLUMNS: Final = COLUMNS.partition(", arguments,")[0]
+
+# The payloads stand last: what does not fit a page goes to overflow pages, which a scan of the rest never reads.
+# `gap` holds one row once ids are missing inside the log; without one, positions are computed from ids.
+_SCHEMA: Final = f"""
+CREATE TABLE calls (
+    id INTEGER PRIMARY KEY, started REAL NOT NULL, client TEXT NOT NULL, server TEXT NOT NULL, method TEXT NOT NULL,
+    tool TEXT NOT NULL, status TEXT NOT NULL, duration_ms REAL, request_bytes INTEGER NOT NULL,
+    response_bytes INTEGER NOT NULL, error TEXT NOT NULL, arguments TEXT, result TEXT,
+    arguments_cut INTEGER NOT NULL, result_cut INTEGER NOT NULL);
+CREATE INDEX running ON calls (id) WHERE status = 'running';
+CREATE TABLE gap (id INTEGER PRIMARY KEY);
+PRAGMA user_version = {VERSION};
+"""
+
+_UPSERT: Final = f"""
+INSERT INTO calls ({COLUMNS}) VALUES ({", ".join("?" * len(Row._fields))})
+ON CONFLICT (id) DO UPDATE SET status = excluded.status, duration_ms = excluded.duration_ms,
+    response_bytes = excluded.response_bytes, error = excluded.error,
+    result = excluded.result, result_cut = excluded.result_cut
+"""
+
+
+def connect_file(path: Path) -> sqlite3.Connection:
+    """Open the log's file for writing, 0600, and make its table if it is new. Raises ``sqlite3.Error``, ``OSError``."""
+    path.touch(mode=0o600)
+    connection = sqlite3.connect(path, timeout=2.0, isolation_level=None, check_same_thread=False)
+    try:
+        # only an empty file takes this one
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA journal_size_limit = 16777216")
+        prepare(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def connect_memory() -> sqlite3.Connection:
+    """An empty log in memory; used by two threads, one at a time."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    prepare(connection)
+    return connection
+
+
+def connect_reader(path: Path) -> sqlite3.Connection:
+    """A second, read-only connection to the log's file."""
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=2.0, isolation_level=None, check_same_thread=False
+    )
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Make the table, or see that it is ours: ``sqlite3.DatabaseError`` if a newer version made it."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > VERSION:
+        raise NewerVersionError(f"version {version}")
+    if version < VERSION:
+        connection.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
+
+
+class NewerVersionError(sqlite3.DatabaseError):
+    """The file was made by a newer Callboard."""
+
+
+def upsert(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
+    """Write calls in one transaction; a call that stands there already gets its outcome."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.executemany(_UPSERT, rows)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def end_running(connection: sqlite3.Connection) -> None:
+    """Mark calls that nobody will finish any more."""
+    connection.execute("UPDATE calls SET status = 'failed', error = ? WHERE status = 'running'", (ENGINE_ENDED,))
+
+
+def bounds(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Lowest and highest id, (1, 0) when the log is empty."""
+    low, high = connection.execute("SELECT (SELECT min(id) FROM calls), (SELECT max(id) FROM calls)").fetchone()
+    return (1, 0) if low is None else (low, high)
+
+
+def has_gap(connection: sqlite3.Connection) -> bool:
+    """Whether ids are missing between the lowest and the highest."""
+    return connection.execute("SELECT 1 FROM gap").fetchone() is not None
+
+
+def first_since(connection: sqlite3.Connection, moment: float) -> int:
+    """The lowest id of a call begun at ``moment`` or later; one more than the highest if there is none.
+
+    Ids grow with time, so that this needs no index; a clock that was set back makes it a little inexact.
+    """
+    low, high = bounds(connection)
+    high += 1
+    while low < high:
+        middle = (low + high) // 2
+        row = connection.execute(
+            "SELECT id, started FROM calls WHERE id >= ? ORDER BY id LIMIT 1", (middle,)
+        ).fetchone()
+        if row is None or row[1] >= moment:
+            high = middle
+        else:
+            low = row[0] + 1
+    return low
+
+
+def used_bytes(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Bytes in use and bytes free inside the file."""
+    size = connection.execute("PRAGMA page_size").fetchone()[0]
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    free = connection.execute("PRAGMA freelist_count").fetchone()[0]
+    return (pages - free) * size, free * size
+
+
+def copy_into(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
+    """Write all calls of one log into another one, and note the gap that may lie before them."""
+    rows = source.execute(f"SELECT {COLUMNS} FROM calls ORDER BY id")
+    newest = bounds(target)[1]
+    upsert(target, (Row(*row) for row in rows))
+    if newest and not target.execute("SELECT 1 FROM calls WHERE id = ?", (newest + 1,)).fetchone():
+        target.execute("INSERT OR IGNORE INTO gap VALUES (1)")
