@@ -19,7 +19,7 @@ FIXES: dict[str, str] = {
     # what a server needs before it can start
     "env-unset": "Set the environment variable, or put the value into the server's configuration.",
     "secret-missing": "Enter the secret's value in the server's configuration.",
-    "secrets-unavailable": "Install or start a keyring (gnome-keyring, KWallet); until then values last for this session.",
+    "secrets-unavailable": "Install or start a keyring (gnome-keyring, KWallet); until then values last this session.",
     "secrets-locked": "Unlock the keyring, then try again.",
     "secrets-refused": "The keyring refused the value; try again, or look at the keyring's own settings.",
     # starting and running

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from callboard.core.roster import AnyEntry
 
 SECRET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-SECRET_NAME_RULE = (
-    "a secret's name has up to 128 letters (a-z), digits, -, _ and dots, and begins with a letter or digit"
-)
+SECRET_NAME_RULE = "a secret's name is up to 128 letters (a-z), digits, -, _ and dots, beginning with a letter or digit"
 
 _TOKEN = re.compile(r"\$\$\{|\$\{([^}]*)(\}?)")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_()]*")

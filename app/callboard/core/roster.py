@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 from callboard.core.references import SECRET_NAME, SECRET_NAME_RULE
 
 SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-SERVER_NAME_RULE = "a name has 1 to 64 letters (a-z), digits, - and _, and begins with a letter or digit"
+SERVER_NAME_RULE = "must be 1 to 64 letters (a-z), digits, - and _, beginning with a letter or digit"
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 
 

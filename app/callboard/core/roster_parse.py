@@ -96,7 +96,8 @@ def parse_roster(text: str) -> Roster:
     # names that begin with x- are the person's own: a place for anchors
     rest = {key: item for key, item in value.items() if key != "servers" and not key.startswith("x-")}
     settings = _validate(Settings, rest, problems, extra_names=("servers",))
-    written = value.get("servers") or {}
+    written = value.get("servers")
+    written = {} if written is None else written
     servers: dict[str, AnyEntry] = {}
     if not isinstance(written, dict):
         problems.append(Problem(("servers",), "must be a mapping of names to servers"))
