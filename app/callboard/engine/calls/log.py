@@ -122,7 +122,7 @@ class CallLog:
 
         The record's ``id`` is 0 if the call is not logged: the disk does not keep up, or the log is closed.
         """
-        if self._thread is None or self._waiting_calls > self._limits.backlog_calls:
+        if self._thread is None or self._waiting_calls + len(self._pending) > self._limits.backlog_calls:
             self._miss()
             return CallRecord(0, client, server, method, tool)
         self._last_id += 1

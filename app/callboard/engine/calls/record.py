@@ -27,6 +27,7 @@ class Limits:
     backlog_calls: int = 20_000  # calls that wait for a slow disk; beyond it calls are not logged at all
     views: int = 500  # changed calls told in one batch
     memory_calls: int = 2000  # kept while the file cannot be written
+    busy: float = 2.0  # to wait while another program has the file locked
     retry: float = 30.0  # between two attempts to use the file again
 
 

@@ -50,6 +50,7 @@ class Store:
         self._next_age_check = 0.0
         self._trimming = False
         self._trimmed_to = 0
+        self._logged: set[str] = set()
 
     def open(self) -> None:
         """Open the file, put a damaged one aside, mark calls of an earlier engine as ended."""
@@ -129,17 +130,18 @@ class Store:
             return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
-        connection = table.connect_file(self._path)
+        connection = table.connect_file(self._path, self._limits.busy)
         try:
-            table.bounds(connection)  # reads a page of the table: damage shows here, not in the middle of a call
+            # these read the ends of table and index: most damage shows here and not in the middle of a call
+            table.bounds(connection)
+            if self.last_id == 0:
+                table.end_running(connection)
         except sqlite3.Error:
             connection.close()
             raise
         return connection
 
     def _use_file(self, connection: sqlite3.Connection) -> None:
-        if self.last_id == 0:
-            table.end_running(connection)
         self.last_id = max(self.last_id, table.bounds(connection)[1])
         self._connection = connection
         self._trimmed_to = 0
@@ -202,7 +204,8 @@ class Store:
         self._tell("call-log-broken", f"The call log could not be read ({error}); it was put aside as {aside.name}.")
 
     def _tell(self, code: str, message: str) -> None:
-        if code not in self.notices:
+        if code not in self._logged:
+            self._logged.add(code)
             log.warning("%s", message)
         self.notices = {**self.notices, code: Notice(code=code, message=message, fix=FIXES[code])}
         self._on_notices()

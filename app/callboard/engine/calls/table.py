@@ -37,10 +37,13 @@ ON CONFLICT (id) DO UPDATE SET status = excluded.status, duration_ms = excluded.
 """
 
 
-def connect_file(path: Path) -> sqlite3.Connection:
-    """Open the log's file for writing, 0600, and make its table if it is new. Raises ``sqlite3.Error``, ``OSError``."""
+def connect_file(path: Path, busy: float) -> sqlite3.Connection:
+    """Open the log's file for writing, 0600, and make its table if it is new. Raises ``sqlite3.Error``, ``OSError``.
+
+    ``busy`` is for how many seconds a write waits while another program has the file locked.
+    """
     path.touch(mode=0o600)
-    connection = sqlite3.connect(path, timeout=2.0, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=busy, isolation_level=None, check_same_thread=False)
     try:
         # only an empty file takes this one
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
