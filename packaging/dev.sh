@@ -124,12 +124,13 @@ find_uv() { # PYTHON -> a uv command
     else
         say "installing uv into .uv"
         rm -rf .uv
-        "$1" -m venv .uv >&2 && .uv/bin/python -m pip install -q uv >&2 ||
+        { "$1" -m venv .uv && .uv/bin/python -m pip install -q uv; } >&2 ||
             die "uv could not be installed from PyPI; check the network or pip's settings, or install uv yourself, and try again"
         echo .uv/bin/uv
     fi
 }
 
+# The stamp tells whether .venv is what the lock file, pyproject.toml and PYTHON ask for.
 wanted_stamp() {
     {
         cat "$lock" pyproject.toml
@@ -142,35 +143,47 @@ is_set_up() {
     [ -x "$venv/bin/python" ] && [ -f "$stamp_file" ] && [ "$(wanted_stamp)" = "$(cat "$stamp_file")" ]
 }
 
-ensure_environment() {
-    is_set_up && return 0
+set_up() { # SECTION... of the Debian packages
+    if is_set_up; then
+        ensure_packages "$@"
+        return
+    fi
+    if python=$(find_python); then
+        ensure_packages "$@"
+    else
+        [ -z "${PYTHON:-}" ] || exit 1
+        ensure_packages python "$@"
+        python=$(find_python) || die "no Python of 3.11 or later with its venv module was found; install one, or name it: PYTHON=/path/to/python3 sh packaging/dev.sh ..."
+    fi
     # Two set-ups at once would spoil one another: the second waits, then finds the work done.
     if command -v flock >/dev/null; then
         exec 9>.set-up.lock
         flock 9
-        if is_set_up; then
-            exec 9>&-
-            return 0
-        fi
     fi
-    if ! python=$(find_python); then
-        [ -z "${PYTHON:-}" ] || exit 1
-        ensure_packages python
-        python=$(find_python) || die "no Python of 3.11 or later with its venv module was found; install one, or name it: PYTHON=/path/to/python3 sh packaging/dev.sh ..."
-    fi
-    uv=$(find_uv "$python")
+    is_set_up || install_environment "$python"
+    exec 9>&-
+}
+
+install_environment() { # PYTHON
+    uv=$(find_uv "$1")
     say "installing Python packages into $venv"
+    quiet=-q
+    [ ! -t 2 ] || quiet=
     rm -f "$stamp_file"
-    if ! [ -x "$venv/bin/python" ] || [ "$(usable "$venv/bin/python")" != "$root/$venv/bin/python" ] ||
-        [ "$("$venv/bin/python" -c 'import sys; print(sys.base_prefix)')" != "$("$python" -c 'import sys; print(sys.base_prefix)')" ]; then
-        "$uv" venv -q --clear --python "$python" "$venv" || die "$venv could not be made with $python; remove $venv and try again"
+    if [ "$(usable "$venv/bin/python")" != "$root/$venv/bin/python" ] || [ "$(base_of "$venv/bin/python")" != "$(base_of "$1")" ]; then
+        rm -rf "$venv"
+        "$uv" venv -q --python "$1" "$venv" || die "$venv could not be made with $1; name another Python: PYTHON=/path/to/python3 sh packaging/dev.sh ..."
     fi
-    "$uv" pip sync -q --require-hashes --python "$venv/bin/python" "$lock" ||
+    # shellcheck disable=SC2086  # no argument if empty
+    "$uv" pip sync $quiet --require-hashes --python "$venv/bin/python" "$lock" ||
         die "the Python packages could not be installed; check the network or uv's index settings and try again"
     "$uv" pip install -q --no-deps --no-build-isolation --python "$venv/bin/python" --editable . ||
         die "the project itself could not be installed; remove $venv and try again"
     wanted_stamp >"$stamp_file"
-    exec 9>&-
+}
+
+base_of() { # PYTHON -> the installation that it belongs to
+    "$1" -c 'import sys; print(sys.base_prefix)'
 }
 
 # ---- the chores
@@ -183,18 +196,15 @@ run)
     if [ "$(uname)" = Linux ] && [ -z "${DISPLAY:-}" ] && [ -z "${WAYLAND_DISPLAY:-}" ]; then
         die "there is no display here (DISPLAY and WAYLAND_DISPLAY are unset); run the engine without a window: sh packaging/dev.sh exec callboard engine" 2
     fi
-    ensure_packages runtime
-    ensure_environment
+    set_up runtime
     exec "$venv/bin/callboard" run "$@"
     ;;
 test)
-    ensure_packages runtime tests
-    ensure_environment
+    set_up runtime tests
     exec sh packaging/session.sh "$venv/bin/python" -m pytest "$@"
     ;;
 check)
-    ensure_packages runtime
-    ensure_environment
+    set_up runtime
     failed=
     for tool in "ruff check ." "ruff format --check ." mypy lint-imports; do
         say "$tool"
@@ -204,14 +214,12 @@ check)
     [ -z "$failed" ] || die "failed: ${failed#, }"
     ;;
 bench)
-    ensure_packages runtime
-    ensure_environment
+    set_up runtime
     exec "$venv/bin/python" -m tests.bench "$@"
     ;;
 exec)
     [ $# -gt 0 ] || die "exec needs a command to run, such as: sh packaging/dev.sh exec callboard --help" 2
-    ensure_packages runtime
-    ensure_environment
+    set_up runtime
     PATH=$root/$venv/bin:$PATH
     VIRTUAL_ENV=$root/$venv
     export PATH VIRTUAL_ENV
