@@ -1,10 +1,12 @@
 """The servers as a list model, and the order in which the window shows them."""
 
 from collections.abc import Iterable
+from time import time
 from typing import Any
 
 from PySide6.QtCore import (
     QAbstractListModel,
+    QCoreApplication,
     QModelIndex,
     QObject,
     QPersistentModelIndex,
@@ -15,6 +17,7 @@ from PySide6.QtCore import (
 
 from callboard.api.schema import ServerView
 from callboard.core.health import Severity, State
+from callboard.ui import formats, words
 from callboard.ui.models.roles import Role
 
 _BELOW = 1_000_000  # rank of servers that need nobody, above the number of any row
@@ -28,6 +31,26 @@ def needs_attention(view: ServerView) -> bool:
     if view.severity in (Severity.ATTENTION, Severity.FAILED):
         return True
     return view.state is State.STARTING and view.attempt > 0
+
+
+def tools_text(view: ServerView) -> str:
+    """How many tools a server has: "12 tools", "12 tools (cached)"; empty while that is not known."""
+    if not view.tools:
+        return ""
+    tr = QCoreApplication.translate
+    text = tr("Servers", "1 tool") if view.tools == 1 else tr("Servers", "{n} tools").format(n=view.tools)
+    return tr("Servers", "{tools} (cached)").format(tools=text) if view.cached else text
+
+
+def second_line(view: ServerView) -> str:
+    """What stands beside a server's state: what is wrong with it, and how many tools it has."""
+    reason = formats.first_clause(view.reason) if view.state is not State.READY else ""
+    return " · ".join(part for part in (reason, tools_text(view)) if part)
+
+
+def _spoken(view: ServerView) -> str:
+    parts = (view.display_name, words.state_line(view, time()), words.transport_word(view), tools_text(view))
+    return ", ".join(part for part in parts if part)
 
 
 class ServerListModel(QAbstractListModel):
@@ -61,6 +84,13 @@ class ServerListModel(QAbstractListModel):
         match role:
             case Qt.ItemDataRole.DisplayRole:
                 return view.display_name
+            case Qt.ItemDataRole.ToolTipRole:
+                return "\n".join(part for part in (view.display_name, view.reason, view.fix) if part)
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return _spoken(view)
+            case Qt.ItemDataRole.AccessibleDescriptionRole:
+                verb = words.action_verb(view.action)
+                return self.tr("Press Enter to: {action}").format(action=verb) if verb else ""
             case Role.VIEW:
                 return view
             case Role.SEARCH:

@@ -1,12 +1,11 @@
-"""The tools of one server as a list model, and a tool's parameters as a table model."""
+"""The tools of one server as a list model."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractListModel, QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from callboard.api.schema import ToolView
-from callboard.ui.models.parameters import Parameter
 from callboard.ui.models.roles import Role
 
 _Index = QModelIndex | QPersistentModelIndex
@@ -45,57 +44,4 @@ class ToolListModel(QAbstractListModel):
             return
         self.beginResetModel()
         self._tools = list(tools)
-        self.endResetModel()
-
-
-class ParameterModel(QAbstractTableModel):
-    """One row a parameter: name, type, required, default, description."""
-
-    NAME, TYPE, REQUIRED, DEFAULT, DESCRIPTION = range(5)
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._rows: list[Parameter] = []
-
-    def rowCount(self, parent: _Index = QModelIndex()) -> int:  # noqa: B008
-        return 0 if parent.isValid() else len(self._rows)
-
-    def columnCount(self, parent: _Index = QModelIndex()) -> int:  # noqa: B008
-        return 0 if parent.isValid() else 5
-
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if orientation != Qt.Orientation.Horizontal or role != Qt.ItemDataRole.DisplayRole:
-            return None
-        titles = (
-            self.tr("Parameter"),
-            self.tr("Type"),
-            self.tr("Required"),
-            self.tr("Default"),
-            self.tr("Description"),
-        )
-        return titles[section] if 0 <= section < len(titles) else None
-
-    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if not index.isValid() or index.row() >= len(self._rows):
-            return None
-        row = self._rows[index.row()]
-        if role not in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            return None
-        match index.column():
-            case self.NAME:
-                return row.name
-            case self.TYPE:
-                return row.type
-            case self.REQUIRED:
-                return self.tr("yes") if row.required else self.tr("no")
-            case self.DEFAULT:
-                return row.default
-            case self.DESCRIPTION:
-                return " · ".join(part for part in (row.description, row.limits) if part)
-        return None
-
-    def reset(self, rows: Sequence[Parameter]) -> None:
-        """Show these parameters."""
-        self.beginResetModel()
-        self._rows = list(rows)
         self.endResetModel()
