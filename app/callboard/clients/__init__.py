@@ -1,1 +1,1 @@
-"""Programs that connect to the gateway, as data."""
+"""IDE and agent programs that connect to the gateway, as data."""

@@ -1,0 +1,108 @@
+"""Who calls: each client's own token, made from one key so that it outlives restarts and stands nowhere in clear."""
+
+import base64
+import hashlib
+import hmac
+import json
+import logging
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from callboard.core.errors import CallboardError
+from callboard.system.safe_file import write_atomically
+
+log = logging.getLogger(__name__)
+
+PREFIX = "cb_"
+OWN_CLIENTS = ("script", "connect", "other")  # plain HTTP and command line, the stdio bridge, whatever has no id yet
+_KEY_BYTES = 32
+
+
+@dataclass
+class _Stored:
+    key: bytes
+    generations: dict[str, int] = field(default_factory=dict)  # of clients whose token was replaced
+
+
+class ClientTokens:
+    """The clients' tokens. Belongs to the engine's loop; looking up costs one hash.
+
+    The file holds a random key (mode 0600) and how often each token was replaced: a token is
+    ``cb_`` + HMAC-SHA256(key, client, generation). Where the file cannot be written, tokens last for this session.
+    """
+
+    def __init__(self, path: Path, clients: Iterable[str]) -> None:
+        self._path = path
+        self._ids = tuple(dict.fromkeys([*clients, *OWN_CLIENTS]))
+        self.problem = ""  # one sentence, if tokens will not outlive this session
+        self._stored = self._load()
+        self._by_digest: dict[bytes, str] = {}
+        self._index()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Every known client."""
+        return self._ids
+
+    def token_for(self, client: str) -> str:
+        """The client's token in clear. Raises ``client-unknown``."""
+        if client not in self._ids:
+            raise CallboardError("client-unknown", f'There is no client "{client}"; there are {", ".join(self._ids)}.')
+        message = json.dumps([client, self._stored.generations.get(client, 0)]).encode()
+        digest = hmac.digest(self._stored.key, message, "sha256")
+        return PREFIX + base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+    def client_of(self, token: str) -> str | None:
+        """Whose token this is. The time taken tells nothing about the tokens: only their hashes are compared."""
+        return self._by_digest.get(_digest(token))
+
+    def rotate(self, client: str) -> str:
+        """Replace the client's token: the old one is refused from now on. Blocks for the time of an fsync."""
+        self.token_for(client)
+        self._stored.generations[client] = self._stored.generations.get(client, 0) + 1
+        self._save(self._stored)
+        self._index()
+        return self.token_for(client)
+
+    def _index(self) -> None:
+        self._by_digest = {_digest(self.token_for(client)): client for client in self._ids}
+
+    def _load(self) -> _Stored:
+        try:
+            stored = _parse(json.loads(self._path.read_text(encoding="utf-8")))
+            self._path.chmod(0o600)
+        except FileNotFoundError:
+            stored = _Stored(secrets.token_bytes(_KEY_BYTES))
+            self._save(stored)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            kept = self._path.with_suffix(".broken")
+            log.warning("%s is damaged: every client gets a new token. The old file is kept as %s.", self._path, kept)
+            self._path.replace(kept)
+            stored = _Stored(secrets.token_bytes(_KEY_BYTES))
+            self._save(stored)
+        except OSError as error:
+            self.problem = f"{self._path} cannot be read ({error.strerror}): tokens last for this session only."
+            stored = _Stored(secrets.token_bytes(_KEY_BYTES))
+        return stored
+
+    def _save(self, stored: _Stored) -> None:
+        value = {"key": base64.b64encode(stored.key).decode(), "generations": stored.generations}
+        try:
+            write_atomically(self._path, json.dumps(value).encode())
+        except OSError as error:
+            self.problem = f"{self._path} cannot be written ({error.strerror}): tokens last for this session only."
+
+
+def _parse(value: Any) -> _Stored:
+    key = base64.b64decode(value["key"], validate=True)
+    generations = {str(client): int(number) for client, number in value["generations"].items()}
+    if len(key) != _KEY_BYTES:
+        raise ValueError("the key has another length")
+    return _Stored(key, generations)
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode(errors="surrogateescape")).digest()
