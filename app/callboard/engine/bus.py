@@ -1,0 +1,78 @@
+"""The event stream: one ring of the newest events, read by any number of listeners at their own pace.
+
+A listener is a number, the last event it has seen; nothing is queued for it. One that is too slow finds that its place
+is gone, is told so by an event of kind "reset", and reads everything anew.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from callboard.api.schema import Event, EventKind
+
+KEPT: Final = 10_000
+
+
+class Bus:
+    """Engine loop only."""
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque(maxlen=KEPT)
+        self._last = 0
+        self._wake: asyncio.Event = asyncio.Event()
+        self._listeners = 0
+        self._closed = False
+
+    @property
+    def last(self) -> int:
+        """Number of the newest event."""
+        return self._last
+
+    def publish(self, kind: EventKind, data: Any) -> None:
+        """Add an event; costs the same whoever listens."""
+        self._last += 1
+        self._events.append(Event(seq=self._last, at=time.time(), kind=kind, data=data))
+        if self._listeners:
+            self._wake.set()
+            self._wake = asyncio.Event()
+
+    async def read(self, after: int, *, pause: float = 15.0) -> AsyncIterator[list[Event]]:
+        """Batches of events after a number (negative: from now on); an empty batch after ``pause`` seconds of silence."""
+        self._listeners += 1
+        try:
+            if after < 0 or after > self._last:
+                # a number of another engine's life means that everything must be read anew
+                yield [Event(seq=self._last, at=time.time(), kind="reset", data={})]
+                after = self._last
+            while not self._closed:
+                batch = self._after(after)
+                if batch is None:
+                    after = self._last
+                    yield [Event(seq=after, at=time.time(), kind="reset", data={})]
+                elif batch:
+                    after = batch[-1].seq
+                    yield batch
+                else:
+                    wake = self._wake
+                    try:
+                        async with asyncio.timeout(pause):
+                            await wake.wait()
+                    except TimeoutError:
+                        yield []
+        finally:
+            self._listeners -= 1
+
+    def _after(self, number: int) -> list[Event] | None:
+        """The events after a number, at most 500; None if some of them are gone."""
+        missing = self._last - number
+        if missing > len(self._events):
+            return None
+        start = len(self._events) - missing
+        return [self._events[index] for index in range(start, min(start + 500, len(self._events)))]
+
+    def close(self) -> None:
+        """End all readings."""
+        self._closed = True
+        self._wake.set()

@@ -1,0 +1,65 @@
+"""Who may call: Host and Origin against DNS rebinding, and a bearer token for everything but ``/healthz``."""
+
+import hmac
+from collections.abc import Callable, Iterable
+from typing import Final
+from urllib.parse import urlsplit
+
+from callboard.core.errors import CallboardError
+
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+ADMIN: Final = "admin"
+
+
+class Access:
+    """The gateway's doorkeeper. Engine loop only."""
+
+    def __init__(
+        self,
+        admin_token: str,
+        client_of: Callable[[str], str | None],
+        *,
+        open_gateway: bool = False,
+        hosts: Iterable[str] = (),
+    ) -> None:
+        """``client_of`` finds the client of a token; ``hosts`` are host names allowed besides the loopback ones."""
+        self._admin_token = admin_token.encode()
+        self._client_of = client_of
+        self.configure(open_gateway=open_gateway, hosts=hosts)
+
+    def configure(self, *, open_gateway: bool, hosts: Iterable[str]) -> None:
+        """Take the roster's settings. An open gateway needs no token, except for the control API."""
+        self.open = open_gateway
+        self._hosts = LOOPBACK | {host.lower() for host in hosts}
+        self._good_hosts: set[bytes] = set()
+
+    def check_host(self, host: bytes | None, origin: bytes | None) -> CallboardError | None:
+        """Refuse names that a foreign page could have pointed at us; None if all is well."""
+        if host is None or (host not in self._good_hosts and not self._known(b"//" + host)):
+            name = (host or b"").decode("latin-1")
+            return CallboardError("host-refused", f'The host name "{name}" is not one of this gateway.')
+        if len(self._good_hosts) < 100:
+            self._good_hosts.add(host)
+        if origin is not None and not self._known(origin):
+            return CallboardError("host-refused", f'Pages from "{origin.decode("latin-1")}" may not call this gateway.')
+        return None
+
+    def _known(self, address: bytes) -> bool:
+        try:
+            name = urlsplit(address.decode("ascii")).hostname
+        except ValueError:
+            return False
+        return name is not None and name.lower() in self._hosts
+
+    def caller(self, authorization: bytes | None) -> str | None:
+        """The client that a bearer token belongs to, "admin" for the control API's own; None for no valid token."""
+        if authorization is None or authorization[:7].lower() != b"bearer ":
+            return "open" if self.open else None
+        token = authorization[7:].strip()
+        if hmac.compare_digest(token, self._admin_token):
+            return ADMIN
+        try:
+            client = self._client_of(token.decode("ascii"))
+        except UnicodeDecodeError:
+            client = None
+        return client or ("open" if self.open else None)

@@ -1,0 +1,103 @@
+"""The ASGI application of the engine: checks who calls, then hands on to the endpoint that answers."""
+
+import logging
+import re
+from collections.abc import Callable
+from typing import Final, Protocol
+from urllib.parse import unquote
+
+from callboard.core.errors import CallboardError
+from callboard.engine.gateway.access import ADMIN, Access
+from callboard.engine.gateway.http import Headers, HttpScope, Receive, Send, respond, respond_error
+from callboard.engine.gateway.mcp import McpEndpoint
+
+log = logging.getLogger(__name__)
+
+API_PREFIX: Final = "/api/v1"
+_SERVER_PATH: Final = re.compile(r"/servers/([^/]+)/mcp/?")
+_CHALLENGE: Final = ((b"www-authenticate", b'Bearer realm="callboard"'),)
+
+
+class ControlApi(Protocol):
+    """The control API, mounted by the engine's composition root."""
+
+    async def __call__(self, method: str, path: str, query: str, receive: Receive, send: Send) -> None:
+        """Answer one request whose admin token was checked; ``path`` is without the prefix."""
+
+
+class GatewayApp:
+    """Routes HTTP requests. Engine loop only."""
+
+    def __init__(
+        self,
+        access: Access,
+        mcp: McpEndpoint,
+        server_exists: Callable[[str], bool],
+        on_caller: Callable[[str], None],
+    ) -> None:
+        """``on_caller`` hears of each request that a client was let in with."""
+        self._access = access
+        self._mcp = mcp
+        self._server_exists = server_exists
+        self._on_caller = on_caller
+        self.control: ControlApi | None = None
+
+    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+        """The ASGI entry point."""
+        if scope["type"] != "http":
+            return
+        try:
+            await self._answer(scope, receive, send)
+        except CallboardError as error:
+            await respond_error(send, error)
+        except ConnectionError:
+            log.debug("a client went away in the middle of its request")
+
+    async def _answer(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+        headers: Headers = {}
+        for name, value in scope["headers"]:
+            if name in headers and name in _SINGLE:
+                raise CallboardError("bad-request", f"The header {name.decode('latin-1')} stands there twice.")
+            headers[name] = value
+        refused = self._access.check_host(headers.get(b"host"), headers.get(b"origin"))
+        if refused is not None:
+            raise refused
+        path: str = scope["path"]
+        if path == "/healthz":
+            await respond(send, 200, b'{"status":"ok"}')
+            return
+        caller = self._access.caller(headers.get(b"authorization"))
+        target = self._target(path)
+        if target is None and not path.startswith(API_PREFIX + "/"):
+            raise CallboardError("not-found", f"There is nothing at {path}.")
+        if caller is None or (target is None and caller != ADMIN):
+            await respond_error(
+                send, CallboardError("unauthorized", "A valid bearer token is needed."), headers=_CHALLENGE
+            )
+            return
+        if target is None:
+            await self._control(scope, path, receive, send)
+        elif target and not self._server_exists(target):
+            raise CallboardError("server-unknown", f'There is no enabled server named "{target}".')
+        else:
+            self._on_caller(caller)
+            await self._mcp(scope["method"], target, caller, headers, receive, send)
+
+    def _target(self, path: str) -> str | None:
+        """The scope of an MCP endpoint, None for any other path."""
+        if path in ("/mcp", "/mcp/"):
+            return ""
+        found = _SERVER_PATH.fullmatch(path)
+        return unquote(found[1]) if found else None
+
+    async def _control(self, scope: HttpScope, path: str, receive: Receive, send: Send) -> None:
+        if self.control is None:
+            raise CallboardError("not-found", "The control API is not ready.")
+        query = scope["query_string"].decode("latin-1")
+        await self.control(scope["method"], path.removeprefix(API_PREFIX), query, receive, send)
+
+
+# headers that decide something must not be ambiguous (2026-07-28, transports/streamable-http)
+_SINGLE: Final = frozenset(
+    {b"host", b"origin", b"authorization", b"mcp-protocol-version", b"mcp-method", b"mcp-name", b"mcp-session-id"}
+)

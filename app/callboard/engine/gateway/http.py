@@ -1,0 +1,87 @@
+"""Plain ASGI: the few shapes of answers that the engine's HTTP front gives."""
+
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any, Final
+
+import msgspec
+
+from callboard.api.schema import ErrorView
+from callboard.core.errors import CallboardError
+
+Message = MutableMapping[str, Any]
+HttpScope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Headers = dict[bytes, bytes]
+
+MAX_BODY: Final = 64 * 1024 * 1024
+JSON: Final = (b"content-type", b"application/json")
+EVENT_STREAM: Final = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+)
+STATUS: Final = {
+    "unauthorized": 401,
+    "host-refused": 403,
+    "not-found": 404,
+    "server-unknown": 404,
+    "client-unknown": 404,
+    "tool-unknown": 404,
+    "secret-missing": 409,
+    "name-taken": 409,
+    "roster-changed": 409,
+    "disabled": 409,
+    "server-not-ready": 503,
+    "upstream-gone": 502,
+    "call-timeout": 504,
+    "body-too-large": 413,
+    "policy-denied": 403,
+    "secrets-unavailable": 503,
+    "secrets-locked": 503,
+    "internal": 500,
+}
+
+
+async def respond(
+    send: Send, status: int, body: bytes = b"", headers: Iterable[tuple[bytes, bytes]] = (JSON,)
+) -> None:
+    """Send a whole answer."""
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [*headers, (b"content-length", b"%d" % len(body))],
+        }
+    )
+    await send({"type": "http.response.body", "body": body})
+
+
+async def respond_error(send: Send, error: CallboardError, *, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+    """Send an error of the control API's form."""
+    view = ErrorView(code=error.code, message=error.message, fix=error.fix, data=error.data)
+    await respond(send, STATUS.get(error.code, 400), msgspec.json.encode(view), (JSON, *headers))
+
+
+async def read_body(receive: Receive) -> bytes:
+    """The whole body; raises ``body-too-large``, or ConnectionError when the client went away."""
+    message = await receive()
+    if message["type"] != "http.request":
+        raise ConnectionError
+    body: bytes = message.get("body", b"")
+    if not message.get("more_body"):
+        return body
+    parts, size = [body], len(body)
+    while message.get("more_body"):
+        message = await receive()
+        if message["type"] != "http.request":
+            raise ConnectionError
+        part = message.get("body", b"")
+        size += len(part)
+        if size <= MAX_BODY:
+            parts.append(part)
+        else:
+            parts.clear()  # read on, so that the client gets to read the answer
+    if size > MAX_BODY:
+        raise CallboardError("body-too-large", "The request is larger than 64 MiB.")
+    return b"".join(parts)

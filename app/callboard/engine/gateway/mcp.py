@@ -1,0 +1,315 @@
+"""The MCP endpoints over streamable HTTP, for clients of both eras."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from callboard.core.mcp_headers import NAMED, decode_value, same_value
+from callboard.core.protocol import (
+    HEADER_MISMATCH,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    LEGACY,
+    META_VERSION,
+    METHOD_NOT_FOUND,
+    MISSING_CAPABILITY,
+    MODERN,
+    PARSE_ERROR,
+    UNSUPPORTED_VERSION,
+)
+from callboard.engine.gateway.http import EVENT_STREAM, JSON, Headers, Receive, Send, read_body, respond
+from callboard.engine.relay.envelope import Envelope, Raw, answer_bytes, decode_envelope, decode_params, sse_event
+from callboard.engine.relay.errors import RpcError
+from callboard.engine.relay.exchange import Exchange
+from callboard.engine.relay.legacy import LegacyEra
+from callboard.engine.relay.modern import ModernEra
+from callboard.engine.relay.relay import Relay
+from callboard.engine.relay.sessions import Session
+from callboard.engine.tasks import spawn
+from callboard.engine.upstream.base import Params
+from callboard.engine.upstream.rpc import error_code
+
+log = logging.getLogger(__name__)
+
+KEEP_ALIVE_SECONDS: Final = 15.0
+KEEP_ALIVE: Final = b": keep-alive\n\n"
+_ERROR_STATUS: Final = {
+    PARSE_ERROR: 400,
+    INVALID_REQUEST: 400,
+    INVALID_PARAMS: 400,
+    HEADER_MISMATCH: 400,
+    MISSING_CAPABILITY: 400,
+    UNSUPPORTED_VERSION: 400,
+    METHOD_NOT_FOUND: 404,
+}
+_VERSION_MARK: Final = META_VERSION.encode()
+
+
+class McpEndpoint:
+    """Serves every MCP endpoint of the gateway. Engine loop only."""
+
+    def __init__(self, relay: Relay) -> None:
+        self._relay = relay
+        self._legacy = LegacyEra(relay)
+        self._modern = ModernEra(relay)
+
+    async def __call__(self, method: str, scope: str, caller: str, headers: Headers, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request; ``scope`` is "" for the aggregate or a server's name."""
+        if method == "POST":
+            await self._post(scope, caller, headers, receive, send)
+        elif headers.get(b"mcp-protocol-version") == MODERN.encode() or method not in ("GET", "DELETE"):
+            await respond(send, 405, headers=((b"allow", b"POST, GET, DELETE"),))
+        elif method == "GET":
+            await self._get(scope, caller, headers, receive, send)
+        else:
+            await self._delete(scope, caller, headers, send)
+
+    # POST
+
+    async def _post(self, scope: str, caller: str, headers: Headers, receive: Receive, send: Send) -> None:
+        body = await read_body(receive)
+        if not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
+            await _refuse(send, 415, INVALID_REQUEST, "Content-Type must be application/json")
+            return
+        try:
+            if not body.isascii():
+                body.decode()
+            envelope = decode_envelope(body)
+        except msgspec.ValidationError as error:
+            batch = body.lstrip()[:1] == b"["
+            reason = "Batches are not part of this protocol" if batch else f"Invalid Request: {error}"
+            await _refuse(send, 400, INVALID_REQUEST, reason)
+            return
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            await _refuse(send, 400, PARSE_ERROR, f"Parse error: {error}")
+            return
+        version = headers.get(b"mcp-protocol-version")
+        if version is None:
+            modern = _VERSION_MARK in body
+        else:
+            modern = version.decode("latin-1") not in LEGACY
+        if modern and envelope.method != "initialize":
+            await self._post_modern(scope, caller, headers, envelope, receive, send)
+        else:
+            await self._post_legacy(scope, caller, headers, envelope, receive, send)
+
+    async def _post_modern(
+        self, scope: str, caller: str, headers: Headers, envelope: Envelope, receive: Receive, send: Send
+    ) -> None:
+        if not envelope.method or not _proper_id(envelope):
+            await _refuse(send, 400, INVALID_REQUEST, "Invalid Request: a request or a notification is expected")
+            return
+        if not envelope.id:
+            await respond(send, 202, headers=())
+            return
+        try:
+            params = decode_params(envelope.params)
+            meta = decode_params(params.get("_meta", Raw(b"")))
+            self._check_headers(scope, headers, envelope.method, params, meta)
+        except RpcError as error:
+            await respond(send, 400, answer_bytes(bytes(envelope.id), error.answer()))
+            return
+        except msgspec.DecodeError as error:
+            answer = RpcError(INVALID_PARAMS, f"Invalid params: {error}").answer()
+            await respond(send, 400, answer_bytes(bytes(envelope.id), answer))
+            return
+        exchange = self._modern.request(scope, caller, envelope, params, meta)
+        await self._serve(exchange, headers, receive, send)
+
+    def _check_headers(self, scope: str, headers: Headers, method: str, params: Params, meta: Params) -> None:
+        """Headers and body must say the same (2026-07-28, transports/streamable-http "Server Validation")."""
+        version = headers.get(b"mcp-protocol-version")
+        _must_match("MCP-Protocol-Version", version, meta.get(META_VERSION))
+        _must_match("Mcp-Method", headers.get(b"mcp-method"), Raw(msgspec.json.encode(method)))
+        if method in NAMED:
+            raw = params.get(NAMED[method])
+            if raw is not None:
+                _must_match("Mcp-Name", headers.get(b"mcp-name"), raw, encoded=True)
+        if method == "tools/call":
+            self._check_argument_headers(scope, headers, params)
+
+    def _check_argument_headers(self, scope: str, headers: Headers, params: Params) -> None:
+        expected = self._relay.argument_headers(scope, params)
+        for name, value in expected.items():
+            header = headers.get(b"mcp-param-" + name.encode())
+            if value is None:
+                if header is not None:
+                    raise RpcError(HEADER_MISMATCH, f"Header mismatch: Mcp-Param-{name} has no argument")
+                continue
+            decoded = decode_value(header.decode("latin-1")) if header is not None else None
+            if decoded is None or not same_value(decoded, value):
+                raise RpcError(HEADER_MISMATCH, f"Header mismatch: Mcp-Param-{name} does not match the argument")
+
+    async def _post_legacy(
+        self, scope: str, caller: str, headers: Headers, envelope: Envelope, receive: Receive, send: Send
+    ) -> None:
+        if not _proper_id(envelope) or not (envelope.method or envelope.result or envelope.error):
+            await _refuse(send, 400, INVALID_REQUEST, "Invalid Request")
+            return
+        if envelope.method == "initialize" and envelope.id:
+            await self._initialize(scope, caller, envelope, send)
+            return
+        session: Session | None = None
+        session_id = headers.get(b"mcp-session-id")
+        if session_id is not None:
+            name = session_id.decode("latin-1")
+            session = self._relay.sessions.find(name, scope, caller)
+            if session is None and self._relay.sessions.refuse(name):
+                await _refuse(send, 404, INVALID_REQUEST, "Session not found; send initialize again", envelope)
+                return
+        if not envelope.method:
+            self._legacy.answer(session, envelope)
+            await respond(send, 202, headers=())
+        elif not envelope.id:
+            self._legacy.notification(session, envelope)
+            await respond(send, 202, headers=())
+        else:
+            exchange = self._legacy.request(scope, caller, session, envelope)
+            await self._serve(exchange, headers, receive, send)
+
+    async def _initialize(self, scope: str, caller: str, envelope: Envelope, send: Send) -> None:
+        try:
+            session, answer = await self._legacy.initialize(scope, caller, decode_params(envelope.params))
+        except RpcError as error:
+            await respond(send, 400, answer_bytes(bytes(envelope.id), error.answer()))
+            return
+        except msgspec.DecodeError as error:
+            refusal = RpcError(INVALID_PARAMS, f"Invalid params: {error}").answer()
+            await respond(send, 400, answer_bytes(bytes(envelope.id), refusal))
+            return
+        body = answer_bytes(bytes(envelope.id), answer)
+        await respond(send, 200, body, (JSON, (b"mcp-session-id", session.id.encode())))
+
+    # the answer to a request
+
+    async def _serve(self, exchange: Exchange, headers: Headers, receive: Receive, send: Send) -> None:
+        """One JSON object if nothing comes before the answer, else a stream."""
+        watcher: asyncio.Task[None] | None = None
+        accept = headers.get(b"accept", b"*/*")
+        may_stream = b"text/event-stream" in accept or b"*/*" in accept
+        try:
+            while exchange.answer is None:
+                await exchange.wait()
+                if exchange.answer is not None and not exchange.messages:
+                    break
+                if (exchange.messages or exchange.streaming) and may_stream:
+                    await self._stream(exchange, send)
+                    return
+                exchange.messages.clear()
+                exchange.streaming = False
+                if exchange.modern and watcher is None:
+                    watcher = spawn(_cancel_on_disconnect(exchange, receive), name="watch for disconnect")
+            if may_stream and b"application/json" not in accept and b"*/*" not in accept:
+                await self._stream(exchange, send)
+            else:
+                await self._respond(exchange, send)
+        finally:
+            if watcher is not None:
+                watcher.cancel()
+            if exchange.modern and not exchange.done and not exchange.interim:
+                exchange.cancel("the client disconnected")
+
+    async def _respond(self, exchange: Exchange, send: Send) -> None:
+        answer = exchange.answer
+        assert answer is not None
+        if exchange.cancelled:
+            await respond(send, 200, b"", EVENT_STREAM)
+            return
+        status = exchange.http_status
+        if exchange.modern and answer.error is not None:
+            status = _ERROR_STATUS.get(error_code(answer), 200)
+        await respond(send, status, answer_bytes(exchange.request_id, answer))
+
+    async def _stream(self, exchange: Exchange, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": list(EVENT_STREAM)})
+        while True:
+            while exchange.messages:
+                await _event(send, sse_event(exchange.messages.popleft()))
+            if exchange.answer is not None:
+                break
+            await exchange.next(KEEP_ALIVE_SECONDS)
+            if not exchange.messages and exchange.answer is None:
+                await _event(send, KEEP_ALIVE)
+        if not exchange.cancelled:
+            await _event(send, sse_event(answer_bytes(exchange.request_id, exchange.answer)))
+        await send({"type": "http.response.body", "body": b""})
+
+    # GET and DELETE
+
+    async def _get(self, scope: str, caller: str, headers: Headers, receive: Receive, send: Send) -> None:
+        session_id = headers.get(b"mcp-session-id")
+        if session_id is None:
+            await respond(send, 405, headers=((b"allow", b"POST"),))
+            return
+        session = self._relay.sessions.find(session_id.decode("latin-1"), scope, caller)
+        if session is None:
+            await _refuse(send, 404, INVALID_REQUEST, "Session not found; send initialize again")
+            return
+        stream = session.open_stream()
+        watcher = spawn(_close_on_disconnect(stream.close, receive), name="watch for disconnect")
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": list(EVENT_STREAM)})
+            await _event(send, KEEP_ALIVE)  # so that the client sees the stream begin
+            while not stream.closed:
+                await stream.next(KEEP_ALIVE_SECONDS)
+                if not stream.messages and not stream.closed:
+                    await _event(send, KEEP_ALIVE)
+                while stream.messages and not stream.closed:
+                    await _event(send, sse_event(stream.messages.popleft()))
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            watcher.cancel()
+            session.close_stream(stream)
+
+    async def _delete(self, scope: str, caller: str, headers: Headers, send: Send) -> None:
+        session_id = headers.get(b"mcp-session-id", b"").decode("latin-1")
+        session = self._relay.sessions.find(session_id, scope, caller)
+        if session is None:
+            await _refuse(send, 404, INVALID_REQUEST, "Session not found")
+            return
+        self._relay.sessions.close(session)
+        await respond(send, 204, headers=())
+
+
+async def _event(send: Send, data: bytes) -> None:
+    await send({"type": "http.response.body", "body": data, "more_body": True})
+
+
+async def _refuse(send: Send, status: int, code: int, message: str, envelope: Envelope | None = None) -> None:
+    request_id = bytes(envelope.id) if envelope is not None and envelope.id else b"null"
+    await respond(send, status, answer_bytes(request_id, RpcError(code, message).answer()))
+
+
+async def _cancel_on_disconnect(exchange: Exchange, receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    if not exchange.interim:
+        exchange.cancel("the client disconnected")
+
+
+async def _close_on_disconnect(close: Callable[[], None], receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    close()
+
+
+def _proper_id(envelope: Envelope) -> bool:
+    """An id is a string or an integer (basic, "Requests")."""
+    raw = bytes(envelope.id)
+    return not raw or raw[:1] == b'"' or raw.lstrip(b"-").isdigit()
+
+
+def _must_match(name: str, header: bytes | None, raw: Raw | None, *, encoded: bool = False) -> None:
+    if raw is None:
+        return  # the body is wrong by itself, which is told elsewhere
+    value = msgspec.json.decode(raw)
+    text = header.decode("latin-1") if header is not None else None
+    if encoded and text is not None:
+        text = decode_value(text)
+    if text is None:
+        raise RpcError(HEADER_MISMATCH, f"Header mismatch: {name} is missing or malformed")
+    if text != value:
+        raise RpcError(HEADER_MISMATCH, f"Header mismatch: {name} is '{text}', the body says '{value}'")

@@ -1,0 +1,288 @@
+"""What every server offers: read once, kept as raw JSON, served from memory, remembered over restarts.
+
+Lists are read to their end, page by page, with a guard against cursors that never end. A malformed item is left out
+and reported; the rest stay.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from callboard.core.errors import CallboardError
+from callboard.core.mcp_headers import annotated
+from callboard.engine.relay.envelope import Raw, decode_params, raw_json
+from callboard.engine.tasks import spawn
+from callboard.engine.upstream.base import Params, Upstream
+
+log = logging.getLogger(__name__)
+
+MAX_PAGES: Final = 1000
+MAX_ITEMS: Final = 50_000
+LIST_SECONDS: Final = 60.0
+_HEADER_MARK: Final = b'"x-mcp-header"'
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One of the lists that a server may have."""
+
+    name: str  # member of the result, and of our own tables
+    method: str
+    capability: str
+    key: str  # the member that identifies an item
+    changed: str  # the notification that the list changed
+
+
+TOOLS: Final = Kind("tools", "tools/list", "tools", "name", "notifications/tools/list_changed")
+PROMPTS: Final = Kind("prompts", "prompts/list", "prompts", "name", "notifications/prompts/list_changed")
+RESOURCES: Final = Kind("resources", "resources/list", "resources", "uri", "notifications/resources/list_changed")
+TEMPLATES: Final = Kind(
+    "resourceTemplates", "resources/templates/list", "resources", "uriTemplate", RESOURCES.changed
+)
+KINDS: Final = (TOOLS, PROMPTS, RESOURCES, TEMPLATES)
+BY_METHOD: Final = {kind.method: kind for kind in KINDS}
+BY_NOTIFICATION: Final = {
+    TOOLS.changed: (TOOLS,),
+    PROMPTS.changed: (PROMPTS,),
+    RESOURCES.changed: (RESOURCES, TEMPLATES),
+}
+
+
+@dataclass(frozen=True)
+class Item:
+    """One tool, prompt, resource or template. ``raw`` is its definition as the server wrote it."""
+
+    key: str
+    raw: bytes
+
+
+@dataclass
+class Problem:
+    """An item that was left out."""
+
+    kind: str
+    key: str
+    reason: str
+
+
+@dataclass
+class Offer:
+    """What one server offers. ``cached`` until the running server has been read."""
+
+    lists: dict[str, list[Item]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    cached: bool = True
+    header_paths: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)  # tool → header → argument
+
+    def items(self, kind: Kind) -> list[Item]:
+        """The items of one list in the server's order."""
+        return self.lists.get(kind.name, [])
+
+
+class Catalogue:
+    """The offers of all servers. Owned by the relay; engine loop only."""
+
+    def __init__(self, folder: Path | None, on_changed: Callable[[str, Kind], None]) -> None:
+        """``folder`` keeps the last known lists (None: nowhere); ``on_changed`` hears which list of which server changed."""
+        self._folder = folder
+        self._on_changed = on_changed
+        self._offers: dict[str, Offer] = {}
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._wanted: dict[str, set[Kind]] = {}
+
+    def offer(self, server: str) -> Offer:
+        """What a server offers, the last known if it is not running."""
+        offer = self._offers.get(server)
+        if offer is None:
+            offer = self._offers[server] = self._remembered(server)
+        return offer
+
+    def header_paths(self, server: str, tool: str) -> dict[str, tuple[str, ...]]:
+        """Which arguments of a tool are mirrored into HTTP headers (``x-mcp-header``), by lower-case header name."""
+        return self.offer(server).header_paths.get(tool, {})
+
+    def known(self, server: str) -> bool:
+        """True once the server's tools have been read, in this run or an earlier one."""
+        return TOOLS.name in self.offer(server).lists
+
+    def forget(self, server: str) -> None:
+        """The server is gone from the roster."""
+        self._offers.pop(server, None)
+        task = self._running.pop(server, None)
+        if task is not None:
+            task.cancel()
+        self._wanted.pop(server, None)
+        if self._folder is not None:
+            self._file(server).unlink(missing_ok=True)
+
+    def ended(self, server: str) -> None:
+        """The server stopped: its lists are now the last known ones."""
+        if server in self._offers:
+            self._offers[server].cached = True
+
+    def read(self, server: str, upstream: Upstream, kinds: tuple[Kind, ...] = KINDS) -> None:
+        """Read lists of a server anew. At most one reading runs per server; what is wanted meanwhile follows once."""
+        self._wanted.setdefault(server, set()).update(kinds)
+        if server not in self._running:
+            self._running[server] = spawn(self._read_wanted(server, upstream), name=f"lists of {server}")
+
+    async def settled(self, server: str) -> None:
+        """Return once no reading of the server's lists runs."""
+        while (task := self._running.get(server)) is not None:
+            await asyncio.wait([task])
+
+    async def close(self) -> None:
+        """Stop all readings."""
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _read_wanted(self, server: str, upstream: Upstream) -> None:
+        try:
+            while wanted := self._wanted.pop(server, None):
+                for kind in KINDS:
+                    if kind in wanted and not upstream.closed.done():
+                        await self._read_kind(server, upstream, kind)
+                self.offer(server).cached = upstream.closed.done()
+                await self._remember(server)
+        finally:
+            self._running.pop(server, None)
+
+    async def _read_kind(self, server: str, upstream: Upstream, kind: Kind) -> None:
+        offer = self.offer(server)
+        items: list[Item] = []
+        problems: list[Problem] = []
+        if kind.capability in upstream.info.capabilities:
+            try:
+                items, problems = await _read_pages(upstream, kind)
+            except CallboardError as error:
+                log.info("%s of %s could not be read: %s", kind.name, server, error.message)
+                return
+        before = offer.lists.get(kind.name)
+        offer.lists[kind.name] = items
+        if kind is TOOLS:
+            offer.header_paths = _header_paths(items)
+        offer.problems = [problem for problem in offer.problems if problem.kind != kind.name] + problems
+        if before != items:
+            self._on_changed(server, kind)
+
+    # memory over restarts
+
+    def _file(self, server: str) -> Path:
+        assert self._folder is not None
+        return self._folder / f"{server}.json"
+
+    def _remembered(self, server: str) -> Offer:
+        offer = Offer()
+        if self._folder is None:
+            return offer
+        try:
+            stored = json.loads(self._file(server).read_text(encoding="utf-8"))
+            for kind in KINDS:
+                if kind.name in stored:
+                    offer.lists[kind.name] = [Item(str(key), str(raw).encode()) for key, raw in stored[kind.name]]
+            offer.header_paths = _header_paths(offer.items(TOOLS))
+        except (OSError, ValueError, TypeError):
+            return Offer()
+        return offer
+
+    async def _remember(self, server: str) -> None:
+        if self._folder is None:
+            return
+        lists = {name: [[item.key, item.raw.decode()] for item in items] for name, items in self.offer(server).lists.items()}
+        try:
+            await asyncio.to_thread(_write, self._file(server), json.dumps(lists))
+        except OSError as error:
+            log.info("the lists of %s could not be kept: %s", server, error)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+async def _read_pages(upstream: Upstream, kind: Kind) -> tuple[list[Item], list[Problem]]:
+    items: list[Item] = []
+    problems: list[Problem] = []
+    seen: set[bytes] = set()
+    keys: set[str] = set()
+    params: Params = {}
+    for _ in range(MAX_PAGES):
+        answer = await upstream.request(kind.method, params, timeout=LIST_SECONDS)
+        if answer.result is None:
+            return items, problems
+        try:
+            page = decode_params(bytes(answer.result))
+            entries = msgspec.json.decode(page.get(kind.name, Raw(b"[]")), type=list[Raw])
+        except msgspec.DecodeError:
+            problems.append(Problem(kind.name, "", "the list is malformed"))
+            return items, problems
+        for entry in entries:
+            _take(entry, kind, items, problems, keys)
+        cursor = bytes(page.get("nextCursor", Raw(b"null")))
+        if cursor in (b"null", b'""'):
+            break
+        if cursor in seen or len(items) >= MAX_ITEMS:
+            problems.append(Problem(kind.name, "", "the list never ends; what came so far is used"))
+            break
+        seen.add(cursor)
+        params = {"cursor": Raw(cursor)}
+    return items, problems
+
+
+def _take(entry: Raw, kind: Kind, items: list[Item], problems: list[Problem], keys: set[str]) -> None:
+    raw = bytes(entry)
+    try:
+        members = decode_params(raw)
+        key = msgspec.json.decode(members[kind.key], type=str)
+        if kind is TOOLS:
+            schema = members.get("inputSchema")
+            if schema is None or bytes(schema)[:1] != b"{":
+                raise ValueError("its inputSchema is no object")
+            if _HEADER_MARK in raw:
+                annotated(msgspec.json.decode(schema))
+        if not key:
+            raise ValueError(f"its {kind.key} is empty")
+    except (msgspec.DecodeError, KeyError, ValueError) as error:
+        reason = f"it has no {kind.key}" if isinstance(error, KeyError) else str(error)
+        problems.append(Problem(kind.name, _label(raw, kind), reason))
+        return
+    if key in keys:
+        problems.append(Problem(kind.name, key, f"another one has the same {kind.key}"))
+        return
+    keys.add(key)
+    items.append(Item(key, raw))
+
+
+def _header_paths(tools: list[Item]) -> dict[str, dict[str, tuple[str, ...]]]:
+    return {
+        item.key: paths
+        for item in tools
+        if _HEADER_MARK in item.raw and (paths := annotated(msgspec.json.decode(item.raw)["inputSchema"]))
+    }
+
+
+def _label(raw: bytes, kind: Kind) -> str:
+    try:
+        found: Any = msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        return ""
+    return str(found.get(kind.key, ""))[:100] if isinstance(found, dict) else ""
+
+
+def renamed(item: Item, kind: Kind, key: str) -> bytes:
+    """An item's definition under another name."""
+    if key == item.key:
+        return item.raw
+    members = decode_params(item.raw)
+    members[kind.key] = raw_json(key)
+    return msgspec.json.encode(members)

@@ -1,0 +1,332 @@
+"""A client's request on its way: who made it, what it said meanwhile, and its one answer."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from callboard.core.errors import CallboardError
+from callboard.core.protocol import METHOD_NOT_FOUND, SERVER_ERROR
+from callboard.engine.relay.envelope import Raw, error_answer, notification_bytes, raw_json
+from callboard.engine.upstream.base import Answer, Params, Request
+
+if TYPE_CHECKING:
+    from callboard.engine.calls.log import CallRecord
+    from callboard.engine.relay.link import ServerLink
+
+MAX_WAITING_MESSAGES = 1000  # for a client that does not read: older progress is dropped first
+
+
+class Asker(Protocol):
+    """How a request of the server reaches the person behind an exchange; depends on the client's era."""
+
+    async def ask(self, exchange: "Exchange", method: str, params: Params) -> Answer:
+        """Put the question to the client and return its answer."""
+
+
+class Finish(Protocol):
+    """What turns a server's answer into the client's, or into another round; returns None for the latter."""
+
+    def __call__(self, exchange: "Exchange", answer: Answer) -> Answer | None: ...
+
+
+class Exchange:
+    """One request of a client while it is in flight.
+
+    It is the :class:`~callboard.engine.upstream.base.Listener` of the request upstream and the source of the client's
+    answer. Made by the relay; the gateway reads it (:meth:`wait`, ``messages``, ``answer``). Engine loop only.
+    """
+
+    __slots__ = (
+        "_finish",
+        "_late",
+        "_on_done",
+        "_wake",
+        "answer",
+        "asker",
+        "caller",
+        "client",
+        "deadline",
+        "expires",
+        "http_status",
+        "interim",
+        "link",
+        "log_rank",
+        "messages",
+        "method",
+        "modern",
+        "owner",
+        "params",
+        "record",
+        "request",
+        "request_id",
+        "slow",
+        "started",
+        "streaming",
+        "time_limit",
+        "token",
+        "wants_progress",
+    )
+
+    def __init__(
+        self,
+        *,
+        client: str,
+        caller: str,
+        owner: str,
+        request_id: bytes,
+        method: str,
+        params: Params,
+        modern: bool,
+        token: Raw | None = None,
+        log_rank: int | None = None,
+        asker: Asker | None = None,
+        on_done: Callable[["Exchange"], None] | None = None,
+    ) -> None:
+        """``client`` names the program for the log, ``caller`` the owner of its token, ``owner`` the session (or this
+        one request) that a question of the server may be put to.
+
+        ``token`` is the client's progress token; ``log_rank`` the least severity of log messages it wants, None for
+        none.
+        """
+        self.client = client
+        self.caller = caller
+        self.owner = owner
+        self.request_id = request_id
+        self.method = method
+        self.params = params
+        self.modern = modern
+        self.token = token
+        self.log_rank = log_rank
+        self.asker = asker
+        self.wants_progress = token is not None
+        self.messages: deque[bytes] = deque()
+        self.answer: Answer | None = None
+        self.interim = False  # the answer asks for more; the request upstream goes on
+        self._late: Answer | None = None  # the answer that came while the client was away to ask
+        self.http_status = 200
+        self.link: ServerLink | None = None
+        self.request: Request | None = None
+        self.record: CallRecord | None = None
+        self.streaming = False
+        self.slow = False  # has lasted longer than a tick: worth watching whether the client is still there
+        self.started = time.monotonic()
+        self.time_limit = 0.0  # seconds without progress after which the call is given up, 0 for none
+        self.deadline = 0.0
+        self.expires = 0.0
+        self._finish: Finish | None = None
+        self._on_done = on_done
+        self._wake: asyncio.Future[None] | None = None
+
+    # what the gateway does
+
+    async def wait(self) -> None:
+        """Return once there is a message, the answer, a call for the answer to be streamed, or the first tick."""
+        if self.answer is None and not self.messages and not self.streaming:
+            self._wake = asyncio.get_running_loop().create_future()
+            try:
+                await self._wake
+            finally:
+                self._wake = None
+
+    async def next(self, timeout: float) -> None:
+        """For a streaming exchange: like :meth:`wait`, but returns after ``timeout`` seconds in any case."""
+        if self.answer is None and not self.messages:
+            self._wake = asyncio.get_running_loop().create_future()
+            try:
+                await asyncio.wait([self._wake], timeout=timeout)
+            finally:
+                self._wake = None
+
+    def wake(self) -> None:
+        """Make :meth:`wait` return."""
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    @property
+    def done(self) -> bool:
+        """True once the last answer is there, even if the client has not come to fetch it."""
+        return self._late is not None or (self.answer is not None and not self.interim)
+
+    def stream(self) -> None:
+        """From now on the answer is streamed, so that the connection stays alive."""
+        self.streaming = True
+        self.wake()
+
+    def push(self, message: bytes) -> None:
+        """Send a message to the client ahead of the answer."""
+        if self.answer is None:
+            if len(self.messages) >= MAX_WAITING_MESSAGES:
+                self.messages.popleft()
+            self.messages.append(message)
+            self.wake()
+
+    # how it ends
+
+    def begin(self, request: Request | None, finish: Finish | None = None) -> None:
+        """The request was sent upstream; ``finish`` converts what comes back."""
+        self.request = request
+        self._finish = finish
+
+    def set_finish(self, finish: Finish) -> None:
+        """What converts the answer; set before the request is sent."""
+        self._finish = finish
+
+    def complete(self, answer: Answer, *, http_status: int = 200) -> None:
+        """Give the client its answer; later ones are dropped."""
+        if self.done:
+            return
+        self.http_status = http_status
+        self.request = None
+        if self.interim:
+            self._late = answer
+        else:
+            self.answer = answer
+            self.wake()
+        if self._on_done is not None:
+            self._on_done(self)
+
+    def pause(self, answer: Answer) -> None:
+        """Give the client an answer that asks for more; the request upstream goes on (see Parking)."""
+        if self.answer is None:
+            self.answer = answer
+            self.interim = True
+            self.wake()
+
+    def rearm(self) -> None:
+        """The client repeats its request: what it gets next, perhaps at once, is the answer to that."""
+        self.answer, self._late = self._late, None
+        self.interim = False
+        self.streaming = False
+        self.started = time.monotonic()
+        self.messages.clear()
+        if self.time_limit:
+            self.deadline = min(self.started + self.time_limit, self.expires)
+
+    def fail(self, error: CallboardError) -> None:
+        """Answer with an error of ours."""
+        data = {"code": error.code, "fix": error.fix, **error.data}
+        self.complete(error_answer(SERVER_ERROR, error.message, data))
+
+    def cancel(self, reason: str) -> None:
+        """The client does not want the answer any more."""
+        request, self.request = self.request, None
+        if request is not None:
+            request.cancel(reason)
+        self.complete(CANCELLED)
+
+    @property
+    def last_answer(self) -> Answer | None:
+        """The answer that ended the exchange."""
+        return self._late or self.answer
+
+    @property
+    def cancelled(self) -> bool:
+        """True if the client gave up."""
+        return self.answer is CANCELLED or self._late is CANCELLED
+
+    # the listener of the request upstream
+
+    def on_answer(self, answer: Answer) -> None:
+        """See Listener."""
+        self.request = None
+        if self._finish is not None:
+            finished = self._finish(self, answer)
+            if finished is None:
+                return
+            answer = finished
+        self.complete(answer)
+
+    def on_gone(self, error: CallboardError) -> None:
+        """See Listener."""
+        self.fail(error)
+
+    def on_progress(self, params: Params) -> None:
+        """See Listener. The client gets its own token back (2025-11-25, basic/utilities/progress)."""
+        if self.time_limit:
+            self.deadline = min(time.monotonic() + self.time_limit, self.expires)
+        if self.token is not None:
+            params["progressToken"] = self.token
+            self.push(notification_bytes("notifications/progress", params))
+
+    def on_notification(self, method: str, params: Params) -> None:
+        """See Listener."""
+        self.push(notification_bytes(method, params))
+
+    async def on_request(self, method: str, params: Params) -> Answer:
+        """See Listener."""
+        if self.asker is None or self.done:
+            return error_answer(METHOD_NOT_FOUND, f"the client cannot be asked for {method}")
+        return await self.asker.ask(self, method, params)
+
+
+CANCELLED = Answer(error=raw_json({"code": SERVER_ERROR, "message": "cancelled"}))
+
+
+class Watch:
+    """Looks after the exchanges that take long: time limits, and streaming so that connections stay alive.
+
+    One timer for all, armed only while there is an exchange: it costs a quick call next to nothing and an idle
+    engine nothing at all.
+    """
+
+    TICK = 0.25
+    STREAM_AFTER = 5.0
+
+    def __init__(self) -> None:
+        self._exchanges: set[Exchange] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, exchange: Exchange) -> None:
+        """Look after an exchange until it is done."""
+        self._exchanges.add(exchange)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self.TICK, self._tick)
+
+    def discard(self, exchange: Exchange) -> None:
+        """The exchange is done."""
+        self._exchanges.discard(exchange)
+
+    def close(self) -> None:
+        """Stop the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _tick(self) -> None:
+        self._timer = None
+        now = time.monotonic()
+        for exchange in list(self._exchanges):
+            if exchange.interim:
+                continue  # the person's time is not the server's
+            if not exchange.slow:
+                exchange.slow = True
+                exchange.wake()
+            if exchange.deadline and now >= exchange.deadline:
+                _give_up(exchange)
+            elif not exchange.streaming and now - exchange.started > self.STREAM_AFTER:
+                exchange.stream()
+        if self._exchanges:
+            self._timer = asyncio.get_running_loop().call_later(self.TICK, self._tick)
+
+
+def _give_up(exchange: Exchange) -> None:
+    request, exchange.request = exchange.request, None
+    if request is not None:
+        request.cancel("timed out")
+    exchange.fail(
+        CallboardError("call-timeout", f"The server did not answer within {exchange.time_limit:g} s and was told to stop.")
+    )
+
+
+def progress_token(meta: Params) -> Raw | None:
+    """The client's progress token, if it wants progress; raises msgspec.ValidationError for one of a wrong type."""
+    token = meta.get("progressToken")
+    if token is None:
+        return None
+    if not isinstance(msgspec.json.decode(token), str | int):
+        raise msgspec.ValidationError("progressToken must be a string or an integer")
+    return Raw(bytes(token))

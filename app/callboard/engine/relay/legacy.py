@@ -1,0 +1,165 @@
+"""Messages of legacy clients (revisions 2024-11-05 to 2025-11-25): handshake, session, requests, answers."""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from callboard.core.errors import CallboardError
+from callboard.core.protocol import INVALID_PARAMS, LATEST_LEGACY, LEGACY, log_rank
+from callboard.engine.relay import hello
+from callboard.engine.relay.catalogue import BY_METHOD
+from callboard.engine.relay.envelope import Envelope, Raw, decode_params, result_answer
+from callboard.engine.relay.errors import RpcError, invalid, unknown_method
+from callboard.engine.relay.exchange import Exchange, progress_token
+from callboard.engine.relay.router import text_member
+from callboard.engine.relay.sessions import Session, initialize_result
+from callboard.engine.relay.views import list_result
+from callboard.engine.upstream.base import Answer, Params
+
+if TYPE_CHECKING:
+    from callboard.engine.relay.relay import Relay
+
+STATELESS = "no-session"
+_EMPTY = result_answer({})
+_HELLO_SECONDS = 30.0  # a single server's endpoint waits this long for a server that starts
+
+
+class LegacyEra:
+    """Takes what legacy clients send. Owned by the gateway; engine loop only."""
+
+    def __init__(self, relay: "Relay") -> None:
+        self._relay = relay
+
+    async def initialize(self, scope: str, caller: str, params: Params) -> tuple[Session, Answer]:
+        """Open a session; raises RpcError."""
+        hello_params: dict[str, Any] = {key: msgspec.json.decode(value) for key, value in params.items()}
+        asked = hello_params.get("protocolVersion")
+        if not isinstance(asked, str):
+            raise invalid("protocolVersion is missing")
+        protocol = asked if asked in LEGACY else LATEST_LEGACY
+        if scope and self._relay.links[scope].upstream is None:
+            await self._wait_for(scope)
+        session = self._relay.sessions.open(scope, caller, protocol, hello_params)
+        result = initialize_result(
+            protocol,
+            hello.capabilities(self._relay, scope, modern=False),
+            hello.identity(self._relay, scope),
+            hello.instructions(self._relay, scope),
+        )
+        return session, Answer(result=result)
+
+    async def _wait_for(self, scope: str) -> None:
+        try:
+            await self._relay.servers.upstream(scope)
+        except CallboardError:
+            return  # the client is served from what is known; each call says why it cannot be done
+
+    def request(self, scope: str, caller: str, session: Session | None, envelope: Envelope) -> Exchange:
+        """Begin a request; the returned exchange may be done already."""
+        request_id = bytes(envelope.id)
+        exchange = self._exchange(caller, session, request_id, envelope)
+        try:
+            self._handle(scope, session, exchange)
+        except RpcError as error:
+            exchange.complete(error.answer())
+        except msgspec.DecodeError as error:
+            exchange.complete(RpcError(INVALID_PARAMS, f"Invalid params: {error}").answer())
+        return exchange
+
+    def _exchange(self, caller: str, session: Session | None, request_id: bytes, envelope: Envelope) -> Exchange:
+        params, token = Params(), None
+        try:
+            params = decode_params(envelope.params)
+            if "_meta" in params:
+                token = progress_token(decode_params(params["_meta"]))
+        except msgspec.DecodeError:
+            params = {"": Raw(b"null")}  # refused in _handle
+        if session is None:
+            return Exchange(
+                client=caller,
+                caller=caller,
+                owner=f"{STATELESS} {id(envelope)}",
+                request_id=request_id,
+                method=envelope.method,
+                params=params,
+                modern=False,
+                token=token,
+                log_rank=0,
+                on_done=self._relay.done,
+            )
+        exchange = Exchange(
+            client=session.client,
+            caller=caller,
+            owner=session.id,
+            request_id=request_id,
+            method=envelope.method,
+            params=params,
+            modern=False,
+            token=token,
+            log_rank=session.log_rank or 0,
+            asker=session,
+            on_done=lambda done: self._done(session, done),
+        )
+        session.exchanges[request_id] = exchange
+        return exchange
+
+    def _done(self, session: Session, exchange: Exchange) -> None:
+        if session.exchanges.get(exchange.request_id) is exchange:
+            del session.exchanges[exchange.request_id]
+        self._relay.done(exchange)
+
+    def _handle(self, scope: str, session: Session | None, exchange: Exchange) -> None:
+        method, params = exchange.method, exchange.params
+        if "" in params:
+            raise invalid("params must be an object")
+        if method in BY_METHOD:
+            kind = BY_METHOD[method]
+            exchange.complete(Answer(result=list_result(kind, self._relay.view(scope).list_bytes(kind), modern=False)))
+        elif method == "ping":
+            exchange.complete(_EMPTY)
+        elif method == "logging/setLevel":
+            if session is not None:
+                session.log_rank = log_rank(text_member(params, "level"))
+                self._relay.update_levels(scope)
+            exchange.complete(_EMPTY)
+        elif method in ("resources/subscribe", "resources/unsubscribe"):
+            self._subscribe(scope, session, exchange)
+        elif method in ("server/discover", "subscriptions/listen"):
+            raise unknown_method(method)
+        else:
+            self._relay.submit(scope, exchange, session)
+
+    def _subscribe(self, scope: str, session: Session | None, exchange: Exchange) -> None:
+        if session is None:
+            raise invalid("a subscription needs a session; send initialize first")
+        link, _, own = self._relay.router.route(scope, exchange.method, exchange.params)
+        entry = (link.name, own, text_member(exchange.params, "uri"))
+        if exchange.method == "resources/subscribe":
+            if entry not in session.subscriptions:
+                session.subscriptions.add(entry)
+                link.subscribe(own)
+        elif entry in session.subscriptions:
+            session.subscriptions.remove(entry)
+            link.unsubscribe(own)
+        exchange.complete(_EMPTY)
+
+    def notification(self, session: Session | None, envelope: Envelope) -> None:
+        """Take a client's notification; those that mean nothing here are dropped."""
+        if session is None:
+            return
+        if envelope.method == "notifications/cancelled":
+            try:
+                params = decode_params(envelope.params)
+            except msgspec.DecodeError:
+                return
+            exchange = session.exchanges.get(bytes(params.get("requestId", b"")))
+            if exchange is not None:
+                exchange.cancel("the client cancelled the request")
+
+    def answer(self, session: Session | None, envelope: Envelope) -> None:
+        """Take a client's answer to a server's question."""
+        if session is not None:
+            answer = Answer(error=envelope.error) if envelope.error else Answer(result=envelope.result)
+            session.answered(bytes(envelope.id), answer)
+
+

@@ -1,0 +1,268 @@
+"""The relay's side of one server: requests in flight, whom its questions reach, what it is subscribed to.
+
+A server's message outside any request never reaches more than one client, except notices that say nothing but "look
+again" (list_changed, resources/updated), which go to those who subscribed.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from callboard.core.errors import CallboardError
+from callboard.core.protocol import CLIENT_CAPABILITY, INTERNAL_ERROR, LOG_LEVELS, META_LOG_LEVEL, METHOD_NOT_FOUND, log_rank
+from callboard.engine.relay.catalogue import BY_NOTIFICATION, Kind
+from callboard.engine.relay.envelope import Raw, error_answer, notification_bytes, raw_json
+from callboard.engine.relay.exchange import Exchange
+from callboard.engine.tasks import spawn
+from callboard.engine.upstream.base import Answer, Params, Upstream
+
+log = logging.getLogger(__name__)
+
+
+class Hub(Protocol):
+    """What a link needs of the relay."""
+
+    def lists_changed(self, link: "ServerLink", kinds: tuple[Kind, ...]) -> None:
+        """The server says that lists changed."""
+
+    def resource_updated(self, link: "ServerLink", uri: str, params: Params) -> None:
+        """The server says that a resource changed."""
+
+    def log_message(self, link: "ServerLink", level: int, params: Params) -> None:
+        """The server logged something outside any request that can be told."""
+
+    def noise(self, link: "ServerLink", line: bytes) -> None:
+        """The server printed on stdout what is not protocol."""
+
+
+class ServerLink:
+    """One server as the relay sees it; lives as long as the roster's entry, through restarts. Engine loop only."""
+
+    def __init__(self, name: str, hub: Hub) -> None:
+        self.name = name
+        self.upstream: Upstream | None = None
+        self.in_flight: set[Exchange] = set()
+        self.noise_lines = 0
+        self._hub = hub
+        self._asks = False  # a legacy server that has once asked is served one client at a time
+        self._queue: list[tuple[Exchange, Callable[[], None]]] = []
+        self._subscribers: dict[str, int] = {}
+        self._level: int | None = None
+        self._listening: ListenStream | None = None
+
+    # connection
+
+    def connected(self, upstream: Upstream) -> None:
+        """The server is ready."""
+        self.upstream = upstream
+        if self._level is not None:
+            self._send_level()
+        self._listen_anew()
+        if not upstream.info.modern:
+            for uri in self._subscribers:
+                spawn(self._subscribe("resources/subscribe", uri), name=f"subscribe to {uri}")
+
+    def disconnected(self) -> None:
+        """The connection has ended; the upstream itself failed what was in flight."""
+        self.upstream = None
+        self._listening = None
+
+    # requests
+
+    def submit(self, exchange: Exchange, send: Callable[[], None]) -> None:
+        """Send a client's request now, or in its turn if the server is served one client at a time."""
+        if self._asks and any(other.owner != exchange.owner for other in self.in_flight):
+            self._queue.append((exchange, send))
+            return
+        self.in_flight.add(exchange)
+        send()
+
+    def finished(self, exchange: Exchange) -> None:
+        """A request has its answer: the next client's turn."""
+        self.in_flight.discard(exchange)
+        if self._queue:
+            self._queue = [(waiting, send) for waiting, send in self._queue if not waiting.done]
+        while self._queue and not any(other.owner != self._queue[0][0].owner for other in self.in_flight):
+            waiting, send = self._queue.pop(0)
+            self.in_flight.add(waiting)
+            send()
+
+    # the peer of the upstream
+
+    def on_server_notification(self, method: str, params: Params) -> None:
+        """See Peer."""
+        if kinds := BY_NOTIFICATION.get(method):
+            self._hub.lists_changed(self, kinds)
+        elif method == "notifications/resources/updated":
+            uri = _text(params.get("uri"))
+            if uri:
+                self._hub.resource_updated(self, uri, params)
+        elif method == "notifications/message":
+            self._on_log(params)
+        elif method != "notifications/cancelled":
+            owner = self._only_owner()
+            if owner is not None:
+                owner.push(notification_bytes(method, params))
+
+    def _on_log(self, params: Params) -> None:
+        rank = log_rank(_text(params.get("level")))
+        owner = self._only_owner()
+        if owner is not None:
+            if owner.log_rank is not None and rank >= owner.log_rank:
+                owner.push(notification_bytes("notifications/message", params))
+        elif not self.in_flight:
+            self._hub.log_message(self, rank, params)
+
+    async def on_server_request(self, method: str, params: Params) -> Answer:
+        """See Peer. A question without a request goes to the client whose call is the only one in flight."""
+        if method not in CLIENT_CAPABILITY:
+            return error_answer(METHOD_NOT_FOUND, f"{method} is not available")
+        self._asks = True
+        owner = self._only_owner()
+        if owner is None:
+            reason = "no client's call is in flight" if not self.in_flight else "calls of several clients are in flight"
+            return error_answer(INTERNAL_ERROR, f"{method} cannot be assigned to a client: {reason}")
+        return await owner.on_request(method, params)
+
+    def on_noise(self, line: bytes) -> None:
+        """See Peer."""
+        self.noise_lines += 1
+        self._hub.noise(self, line)
+
+    def _only_owner(self) -> Exchange | None:
+        """The exchange that a message without one belongs to: the newest, if all in flight are one client's."""
+        newest: Exchange | None = None
+        for exchange in self.in_flight:
+            if newest is not None and exchange.owner != newest.owner:
+                return None
+            if newest is None or exchange.started > newest.started:
+                newest = exchange
+        return newest
+
+    # subscriptions to resources, counted
+
+    def subscribe(self, uri: str) -> None:
+        """One more client wants to hear of a resource."""
+        self._subscribers[uri] = self._subscribers.get(uri, 0) + 1
+        if self._subscribers[uri] == 1:
+            self._change_subscription("resources/subscribe", uri)
+
+    def unsubscribe(self, uri: str) -> None:
+        """One client fewer wants to hear of a resource."""
+        count = self._subscribers.get(uri, 0) - 1
+        if count > 0:
+            self._subscribers[uri] = count
+        elif self._subscribers.pop(uri, None) is not None:
+            self._change_subscription("resources/unsubscribe", uri)
+
+    def _change_subscription(self, method: str, uri: str) -> None:
+        if self.upstream is None:
+            return
+        if self.upstream.info.modern:
+            self._listen_anew()
+        else:
+            spawn(self._subscribe(method, uri), name=f"{method} {uri}")
+
+    async def _subscribe(self, method: str, uri: str) -> None:
+        if self.upstream is not None:
+            try:
+                await self.upstream.request(method, {"uri": raw_json(uri)})
+            except CallboardError as error:
+                log.info("%s of %s at %s failed: %s", method, uri, self.name, error.message)
+
+    def _listen_anew(self) -> None:
+        """Hold one ``subscriptions/listen`` open at a modern server for all that anybody here wants to hear."""
+        upstream = self.upstream
+        if upstream is None or not upstream.info.modern:
+            return
+        previous = self._listening
+        capabilities = upstream.info.capabilities
+        wanted: dict[str, object] = {}
+        for capability, member in (
+            ("tools", "toolsListChanged"),
+            ("prompts", "promptsListChanged"),
+            ("resources", "resourcesListChanged"),
+        ):
+            if capability in capabilities:
+                wanted[member] = True
+        if self._subscribers:
+            wanted["resourceSubscriptions"] = list(self._subscribers)
+        self._listening = ListenStream(self, upstream, wanted) if wanted else None
+        if previous is not None:
+            previous.close()
+
+    # log level
+
+    def set_level(self, rank: int | None) -> None:
+        """The least severe messages that any client wants; None when nobody asked for a level."""
+        if rank != self._level:
+            self._level = rank
+            if rank is not None:
+                self._send_level()
+
+    def _send_level(self) -> None:
+        upstream = self.upstream
+        if upstream is not None and not upstream.info.modern and "logging" in upstream.info.capabilities:
+            spawn(self._level_request(upstream), name=f"log level of {self.name}")
+
+    async def _level_request(self, upstream: Upstream) -> None:
+        if self._level is not None:
+            try:
+                await upstream.request("logging/setLevel", {"level": raw_json(LOG_LEVELS[self._level])})
+            except CallboardError as error:
+                log.info("the log level of %s could not be set: %s", self.name, error.message)
+
+
+class ListenStream:
+    """A ``subscriptions/listen`` request of ours; hands what it hears to the link. Ends by itself or by :meth:`close`."""
+
+    wants_progress = False
+
+    def __init__(self, link: ServerLink, upstream: Upstream, wanted: dict[str, object]) -> None:
+        self._link = link
+        self._request = upstream.send("subscriptions/listen", {"notifications": raw_json(wanted)}, self)
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._request.cancel("not needed any more")
+
+    def on_answer(self, answer: Answer) -> None:
+        """The server does not offer it, or ended it: lists are then read on their own occasions."""
+
+    def on_gone(self, error: CallboardError) -> None:
+        """The connection ended; the link listens anew when it is back."""
+
+    def on_progress(self, params: Params) -> None:
+        """There is none."""
+
+    def on_notification(self, method: str, params: Params) -> None:
+        """A change; our own subscription id is of no use to anybody else."""
+        if method == "notifications/subscriptions/acknowledged":
+            return
+        self._link.on_server_notification(method, without_meta(params))
+
+    async def on_request(self, method: str, params: Params) -> Answer:
+        """A modern server makes no requests."""
+        return error_answer(METHOD_NOT_FOUND, f"{method} is not available")
+
+
+def without_meta(params: Params) -> Params:
+    """Parameters of a notification without ``_meta``."""
+    return {key: value for key, value in params.items() if key != "_meta"}
+
+
+def wanted_level(meta: Params) -> int | None:
+    """The log level that a modern request asks for (2026-07-28, server/utilities/logging), None for no messages."""
+    level = meta.get(META_LOG_LEVEL)
+    return log_rank(_text(level)) if level is not None else None
+
+
+def _text(raw: Raw | None) -> str:
+    if raw is None:
+        return ""
+    try:
+        return msgspec.json.decode(raw, type=str)
+    except msgspec.DecodeError:
+        return ""

@@ -1,0 +1,146 @@
+"""Calls of modern clients that wait for an answer from their person.
+
+A legacy server asks in the middle of a call; a modern client is asked by an ``input_required`` result and answers by
+repeating its request (2026-07-28, basic/patterns/mrtr). Between the two the call upstream waits here, bounded in time
+and number.
+"""
+
+import asyncio
+import secrets
+from typing import Any, Final
+
+import msgspec
+
+from callboard.core.protocol import CLIENT_CAPABILITY, INTERNAL_ERROR, METHOD_NOT_FOUND
+from callboard.engine.relay.envelope import Raw, decode_params, encode, error_answer
+from callboard.engine.relay.exchange import Exchange
+from callboard.engine.relay.seal import Seal
+from callboard.engine.upstream.base import Answer, Params
+
+WAIT_SECONDS: Final = 600.0
+MAX_WAITING: Final = 1000
+MAX_PER_CALLER: Final = 100
+
+
+class Waiting:
+    """One call that waits. Its questions are put in as many rounds as it takes."""
+
+    def __init__(self, key: str, caller: str, exchange: Exchange) -> None:
+        self.key = key
+        self.caller = caller
+        self.exchange = exchange
+        self.questions: dict[str, tuple[str, Params, asyncio.Future[Answer]]] = {}
+        self.count = 0
+        self.asking: asyncio.Handle | None = None
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class Parking:
+    """All waiting calls. It is the Asker of modern clients' exchanges. Engine loop only."""
+
+    def __init__(self, seal: Seal) -> None:
+        self._seal = seal
+        self._waiting: dict[str, Waiting] = {}
+        self._by_exchange: dict[Exchange, Waiting] = {}
+
+    def asker(self, caller: str, capabilities: dict[str, Any]) -> "ModernAsker":
+        """The Asker for one request of a caller that declared these capabilities."""
+        return ModernAsker(self, caller, capabilities)
+
+    async def ask(self, caller: str, exchange: Exchange, method: str, params: Params) -> Answer:
+        """Put a question into the next ``input_required`` result of an exchange and wait for its answer."""
+        waiting = self._by_exchange.get(exchange)
+        if waiting is None:
+            mine = sum(other.caller == caller for other in self._waiting.values())
+            if len(self._waiting) >= MAX_WAITING or mine >= MAX_PER_CALLER:
+                return error_answer(INTERNAL_ERROR, "too many calls wait for an answer")
+            waiting = Waiting(secrets.token_urlsafe(16), caller, exchange)
+            self._waiting[waiting.key] = self._by_exchange[exchange] = waiting
+        waiting.count += 1
+        name = f"q{waiting.count}"
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        waiting.questions[name] = (method, params, future)
+        self._put(waiting)
+        try:
+            return await future
+        finally:
+            waiting.questions.pop(name, None)
+
+    def retry(self, key: str, caller: str, responses: Raw | None) -> Exchange | None:
+        """The client repeats its request with answers: the exchange that goes on, None if nothing waits."""
+        waiting = self._waiting.get(key)
+        if waiting is None or waiting.caller != caller or waiting.asking is not None:
+            return None
+        if waiting.timer is not None:
+            waiting.timer.cancel()
+            waiting.timer = None
+        answers = decode_params(responses or b"")
+        for name, (_, _, future) in list(waiting.questions.items()):
+            if name in answers and not future.done():
+                future.set_result(Answer(result=bytes(answers[name])))
+                del waiting.questions[name]
+        waiting.exchange.rearm()
+        if waiting.questions:
+            self._put(waiting)
+        elif waiting.exchange.done:
+            self.forget(waiting.exchange)
+        return waiting.exchange
+
+    def forget(self, exchange: Exchange) -> None:
+        """The call is over, whatever its questions."""
+        waiting = self._by_exchange.pop(exchange, None)
+        if waiting is None:
+            return
+        self._waiting.pop(waiting.key, None)
+        for handle in (waiting.asking, waiting.timer):
+            if handle is not None:
+                handle.cancel()
+        for _, _, future in waiting.questions.values():
+            if not future.done():
+                future.set_result(error_answer(INTERNAL_ERROR, "the client did not answer"))
+
+    def _put(self, waiting: Waiting) -> None:
+        """Ask with all questions that are open once the loop has taken in what the server sent."""
+        if waiting.asking is None and not waiting.exchange.interim:
+            waiting.asking = asyncio.get_running_loop().call_soon(self._interim, waiting)
+
+    def _interim(self, waiting: Waiting) -> None:
+        waiting.asking = None
+        exchange = waiting.exchange
+        requests = {name: {"method": method, "params": params} for name, (method, params, _) in waiting.questions.items()}
+        if not requests or exchange.done:
+            return
+        state = self._seal.make(waiting.caller, exchange.method, exchange.params, parked=waiting.key)
+        result = {"resultType": "input_required", "inputRequests": requests, "requestState": state}
+        waiting.timer = asyncio.get_running_loop().call_later(WAIT_SECONDS, self._too_late, waiting)
+        exchange.pause(Answer(result=encode(result)))
+
+    def _too_late(self, waiting: Waiting) -> None:
+        waiting.timer = None
+        waiting.exchange.cancel("the client did not answer")
+
+
+class ModernAsker:
+    """Asks a modern client on behalf of one request."""
+
+    def __init__(self, parking: Parking, caller: str, capabilities: dict[str, Any]) -> None:
+        self._parking = parking
+        self._caller = caller
+        self._capabilities = capabilities
+
+    async def ask(self, exchange: Exchange, method: str, params: Params) -> Answer:
+        """See Asker."""
+        if not can_be_asked(self._capabilities, method, params):
+            return error_answer(METHOD_NOT_FOUND, f"the client does not offer {method}")
+        return await self._parking.ask(self._caller, exchange, method, params)
+
+
+def can_be_asked(capabilities: dict[str, Any], method: str, params: Params) -> bool:
+    """True if a client with these capabilities takes this question (elicitation has a mode of its own)."""
+    offered = capabilities.get(CLIENT_CAPABILITY.get(method, ""))
+    if not isinstance(offered, dict):
+        return False
+    if method == "elicitation/create" and offered:
+        mode = msgspec.json.decode(params["mode"]) if "mode" in params else "form"
+        return mode in offered or (mode == "form" and "url" not in offered)
+    return True

@@ -1,0 +1,282 @@
+"""The relay: every client's requests to every server, and what servers say back.
+
+One :class:`Relay` per engine, engine loop only. It owns the links to servers, the catalogue, the sessions and all
+exchanges in flight; the gateway hands it messages, the supervisor tells it which servers are connected.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from callboard.core.errors import CallboardError
+from callboard.core.mcp_headers import value_at
+from callboard.core.protocol import LOGGED
+from callboard.engine.calls.log import CallLog
+from callboard.engine.calls.record import says_error
+from callboard.engine.relay.catalogue import RESOURCES, TEMPLATES, TOOLS, Catalogue, Kind
+from callboard.engine.relay.delivery import Delivery
+from callboard.engine.relay.envelope import Raw, raw_json
+from callboard.engine.relay.errors import RpcError
+from callboard.engine.relay.exchange import Exchange, Watch
+from callboard.engine.relay.link import ServerLink
+from callboard.engine.relay.listeners import Listeners
+from callboard.engine.relay.parking import Parking
+from callboard.engine.relay.router import Router, text_member
+from callboard.engine.relay.seal import Seal
+from callboard.engine.relay.sessions import Session, Sessions
+from callboard.engine.relay.views import View
+from callboard.engine.tasks import spawn
+from callboard.engine.upstream.base import Params, Upstream
+from callboard.engine.upstream.rpc import error_text
+
+log = logging.getLogger(__name__)
+
+NOTICE_DELAY = 0.05  # changes within this many seconds become one notification
+
+
+class Servers(Protocol):
+    """What the relay needs of whoever runs the servers (the supervisor and the roster behind it)."""
+
+    async def upstream(self, name: str) -> Upstream:
+        """The connection to a server, waiting for it or starting it; raises CallboardError."""
+
+    def exposed(self, server: str, tool: str) -> str | None:
+        """The name under which a tool is shown, None if the roster hides it."""
+
+    def time_limit(self, server: str) -> float:
+        """Seconds that a call may take without progress, 0 for no limit."""
+
+    def touch(self, server: str) -> None:
+        """The server is being used."""
+
+
+class Relay:
+    """See the module."""
+
+    def __init__(
+        self,
+        servers: Servers,
+        call_log: CallLog,
+        catalogue_folder: Path | None,
+        *,
+        on_catalogue: Callable[[str], None],
+        on_noise: Callable[[str, bytes], None],
+    ) -> None:
+        """``on_catalogue`` hears which server's lists changed, ``on_noise`` what a server printed on stdout."""
+        self.servers = servers
+        self.call_log = call_log
+        self.links: dict[str, ServerLink] = {}
+        self.catalogue = Catalogue(catalogue_folder, self._on_list_changed)
+        self.seal = Seal()
+        self.parking = Parking(self.seal)
+        self.sessions = Sessions(self._on_session_closed)
+        self.listeners = Listeners()
+        self.watch = Watch()
+        self.router = Router(self)
+        self._views: dict[str, View] = {}
+        self._on_catalogue = on_catalogue
+        self._on_noise = on_noise
+        self._notices: dict[tuple[str, str], None] = {}
+        self._notice_timer: asyncio.TimerHandle | None = None
+
+    # servers
+
+    def sync(self, names: Iterable[str]) -> None:
+        """The roster's enabled servers in order: new ones get a link, those that are gone lose it."""
+        names = list(names)
+        previous = self.links
+        self.links = {name: previous.get(name) or ServerLink(name, self) for name in names}
+        changed = list(previous) != names
+        self._views.clear()
+        if changed:
+            for kind in (TOOLS, RESOURCES):
+                self._notice("", kind)
+
+    def forget(self, name: str) -> None:
+        """The server was taken out of the roster: what is remembered of it goes too."""
+        self.catalogue.forget(name)
+
+    def connected(self, name: str, upstream: Upstream) -> None:
+        """A server is ready."""
+        link = self.links.get(name)
+        if link is not None:
+            link.connected(upstream)
+            self.catalogue.read(name, upstream)
+
+    def disconnected(self, name: str) -> None:
+        """A server's connection ended."""
+        link = self.links.get(name)
+        if link is not None:
+            link.disconnected()
+        self.catalogue.ended(name)
+
+    def scope_exists(self, scope: str) -> bool:
+        """True for the aggregate ("") and for each enabled server's name."""
+        return not scope or scope in self.links
+
+    def view(self, scope: str) -> View:
+        """The lists as an endpoint shows them."""
+        view = self._views.get(scope)
+        if view is None:
+            servers = [scope] if scope else list(self.links)
+            view = self._views[scope] = View(self.catalogue, servers, self.servers.exposed, single=bool(scope))
+        return view
+
+    # requests
+
+    def submit(self, scope: str, exchange: Exchange, session: Session | None) -> None:
+        """Route a client's request to its server; everything else happens on the exchange."""
+        self.watch.add(exchange)
+        try:
+            link, params, shown = self.router.route(scope, exchange.method, exchange.params)
+        except RpcError as error:
+            exchange.complete(error.answer())
+            return
+        self._begin(exchange, link, params, shown)
+        delivery = Delivery(self, link, exchange, params, session)
+        if link.upstream is not None:
+            link.submit(exchange, delivery.send)
+        else:
+            spawn(self._submit_later(link, exchange, delivery.send), name=f"wait for {link.name}")
+
+    async def _submit_later(self, link: ServerLink, exchange: Exchange, send: Callable[[], None]) -> None:
+        try:
+            await self.servers.upstream(link.name)
+        except CallboardError as error:
+            exchange.fail(error)
+            return
+        if not exchange.done:
+            link.submit(exchange, send)
+
+    def _begin(self, exchange: Exchange, link: ServerLink, params: Params, shown: str) -> None:
+        exchange.link = link
+        limit = self.servers.time_limit(link.name)
+        if limit:
+            exchange.time_limit = limit
+            exchange.deadline = exchange.started + limit
+            exchange.expires = exchange.started + 10 * limit
+        if exchange.method in LOGGED:
+            arguments = params.get("arguments", _NONE)
+            exchange.record = self.call_log.begin(
+                exchange.client, link.name, exchange.method, shown, memoryview(arguments)
+            )
+        self.servers.touch(link.name)
+
+    def done(self, exchange: Exchange) -> None:
+        """An exchange has its last answer: the end in the log, the next client's turn. Called by the exchange."""
+        self.watch.discard(exchange)
+        self.parking.forget(exchange)
+        link = exchange.link
+        if link is not None:
+            link.finished(exchange)
+            self.servers.touch(link.name)
+        record, exchange.record = exchange.record, None
+        if record is None:
+            return
+        answer = exchange.last_answer
+        if exchange.cancelled or answer is None:
+            self.call_log.end(record, "cancelled", None)
+        elif answer.error is not None:
+            self.call_log.end(record, "failed", memoryview(answer.error), error_text(answer))
+        else:
+            result = memoryview(answer.result or b"")
+            failed = exchange.method == "tools/call" and says_error(result)
+            self.call_log.end(record, "failed" if failed else "completed", result)
+
+    def argument_headers(self, scope: str, params: Params) -> dict[str, Any]:
+        """The arguments of a tools/call that must stand in ``Mcp-Param-*`` headers too, by lower-case header name."""
+        shown = text_member(params, "name") if "name" in params else ""
+        owner = self.view(scope).owner(TOOLS, shown)
+        paths = self.catalogue.header_paths(*owner) if owner is not None else {}
+        if not paths:
+            return {}
+        arguments = msgspec.json.decode(params.get("arguments", Raw(b"{}")))
+        return {name: value_at(arguments, path) for name, path in paths.items()}
+
+    # what links tell (the Hub)
+
+    def lists_changed(self, link: ServerLink, kinds: tuple[Kind, ...]) -> None:
+        """Read the lists anew; clients hear of it when the new ones are there."""
+        if link.upstream is not None:
+            self.catalogue.read(link.name, link.upstream, kinds)
+            spawn(self._tell_when_read(link.name, kinds), name=f"tell of {link.name}'s lists")
+
+    async def _tell_when_read(self, server: str, kinds: tuple[Kind, ...]) -> None:
+        await self.catalogue.settled(server)
+        for kind in kinds:
+            self._notice(server, kind)
+
+    def resource_updated(self, link: ServerLink, uri: str, params: Params) -> None:
+        """Tell those who subscribed."""
+        for session in self.sessions:
+            for server, own, shown in session.subscriptions:
+                if server == link.name and own == uri:
+                    session.tell("notifications/resources/updated", params | {"uri": raw_json(shown)})
+        self.listeners.resource_updated(link.name, uri, params)
+
+    def log_message(self, link: ServerLink, level: int, params: Params) -> None:
+        """A message outside of any call goes to the only client there is, or to nobody."""
+        able = [session for session in self.sessions if session.scope in ("", link.name)]
+        if len(able) == 1 and level >= (able[0].log_rank or 0):
+            able[0].tell("notifications/message", params)
+
+    def noise(self, link: ServerLink, line: bytes) -> None:
+        """Keep what a server printed on stdout."""
+        self._on_noise(link.name, line)
+
+    # what changed
+
+    def _on_list_changed(self, server: str, kind: Kind) -> None:
+        for scope in ("", server):
+            if scope in self._views:
+                self._views[scope].changed(kind)
+        self._on_catalogue(server)
+        self._notice(server, kind)
+
+    def _notice(self, server: str, kind: Kind) -> None:
+        kind = RESOURCES if kind is TEMPLATES else kind
+        self._notices[server, kind.changed] = None
+        if self._notice_timer is None:
+            self._notice_timer = asyncio.get_running_loop().call_later(NOTICE_DELAY, self._send_notices)
+
+    def _send_notices(self) -> None:
+        self._notice_timer = None
+        notices, self._notices = self._notices, {}
+        for method in dict.fromkeys(method for _, method in notices):
+            servers = {server for server, changed in notices if changed == method}
+            for session in self.sessions:
+                if not session.scope or session.scope in servers:
+                    session.tell(method, {})
+            self.listeners.list_changed(method, servers)
+
+    # log levels and sessions
+
+    def update_levels(self, scope: str) -> None:
+        """Ask the servers of a scope for the least severe messages that any of its sessions wants."""
+        for name, link in self.links.items():
+            if scope in ("", name):
+                ranks = [s.log_rank for s in self.sessions if s.scope in ("", name) and s.log_rank is not None]
+                link.set_level(min(ranks, default=None))
+
+    def _on_session_closed(self, session: Session) -> None:
+        for server, uri, _ in session.subscriptions:
+            if server in self.links:
+                self.links[server].unsubscribe(uri)
+        if session.log_rank is not None:
+            self.update_levels(session.scope)
+
+    async def close(self) -> None:
+        """End all sessions, streams and readings."""
+        self.sessions.close_all()
+        self.listeners.close()
+        self.watch.close()
+        if self._notice_timer is not None:
+            self._notice_timer.cancel()
+        await self.catalogue.close()
+
+
+_NONE = Raw(b"")

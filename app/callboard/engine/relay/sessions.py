@@ -1,0 +1,219 @@
+"""Sessions of legacy clients: from ``initialize`` to DELETE or long silence (2025-11-25, basic/transports)."""
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from callboard.core.errors import CallboardError
+from callboard.core.protocol import CLIENT_CAPABILITY, METHOD_NOT_FOUND
+from callboard.engine.relay.envelope import encode, error_answer, notification_bytes, raw_json, request_bytes
+from callboard.engine.relay.exchange import Exchange
+from callboard.engine.upstream.base import Answer, Params
+
+IDLE_SECONDS: Final = 24 * 3600.0
+MAX_SESSIONS: Final = 10_000
+MAX_BACKLOG: Final = 256
+ASK_SECONDS: Final = 600.0
+
+
+class Stream:
+    """A GET stream of a session; read by the gateway. Engine loop only."""
+
+    def __init__(self) -> None:
+        self.messages: deque[bytes] = deque()
+        self.closed = False
+        self._wake: asyncio.Future[None] | None = None
+
+    def push(self, message: bytes) -> None:
+        """Send a message."""
+        self.messages.append(message)
+        self._signal()
+
+    def close(self) -> None:
+        """End the stream from our side."""
+        self.closed = True
+        self._signal()
+
+    async def next(self, timeout: float) -> None:
+        """Return when there is a message, the stream was closed, or after ``timeout`` seconds."""
+        if not self.messages and not self.closed:
+            self._wake = asyncio.get_running_loop().create_future()
+            try:
+                await asyncio.wait([self._wake], timeout=timeout)
+            finally:
+                self._wake = None
+
+    def _signal(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+
+class Session:
+    """One legacy client's connection. It is the Asker of its exchanges. Engine loop only."""
+
+    def __init__(self, session_id: str, scope: str, caller: str, protocol: str, hello: dict[str, Any]) -> None:
+        """``scope`` is the endpoint, ``caller`` the owner of the token, ``hello`` the parameters of initialize."""
+        self.id = session_id
+        self.scope = scope
+        self.caller = caller
+        self.protocol = protocol
+        info = hello.get("clientInfo")
+        self.client_info: dict[str, Any] = info if isinstance(info, dict) else {}
+        capabilities = hello.get("capabilities")
+        self.capabilities: dict[str, Any] = capabilities if isinstance(capabilities, dict) else {}
+        self.client = str(self.client_info.get("name") or caller)
+        self.log_rank: int | None = None
+        self.exchanges: dict[bytes, Exchange] = {}
+        self.subscriptions: set[tuple[str, str, str]] = set()  # server, its own URI, the URI shown
+        self.last_used = time.monotonic()
+        self.closed = False
+        self._questions: dict[int, asyncio.Future[Answer]] = {}
+        self._next = 0
+        self._streams: list[Stream] = []
+        self._backlog: deque[bytes] = deque(maxlen=MAX_BACKLOG)
+
+    # messages outside of any request
+
+    def open_stream(self) -> Stream:
+        """A new GET stream; the newest one gets the messages."""
+        stream = Stream()
+        self._streams.append(stream)
+        while self._backlog:
+            stream.push(self._backlog.popleft())
+        return stream
+
+    def close_stream(self, stream: Stream) -> None:
+        """The client closed a GET stream; what it did not read stays for the next one."""
+        stream.close()
+        with contextlib.suppress(ValueError):
+            self._streams.remove(stream)
+        self._backlog.extend(stream.messages)
+
+    def tell(self, method: str, params: Params) -> None:
+        """A notification outside of any request; the same one is not queued twice."""
+        message = notification_bytes(method, params)
+        if self._streams:
+            self._streams[-1].push(message)
+        elif message not in self._backlog:
+            self._backlog.append(message)
+
+    # questions to the client
+
+    async def ask(self, exchange: Exchange, method: str, params: Params) -> Answer:
+        """Put a server's question on the stream of the request that caused it; see Asker."""
+        if CLIENT_CAPABILITY.get(method, "") not in self.capabilities or self.closed:
+            return error_answer(METHOD_NOT_FOUND, f"the client does not offer {method}")
+        self._next += 1
+        number = self._next
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._questions[number] = future
+        exchange.push(request_bytes(number, method, params))
+        saved, exchange.deadline = exchange.deadline, 0.0  # the person's time is not the server's
+        try:
+            async with asyncio.timeout(ASK_SECONDS):
+                return await future
+        except TimeoutError:
+            exchange.push(notification_bytes("notifications/cancelled", {"requestId": raw_json(number)}))
+            raise CallboardError("call-timeout", f"The client did not answer {method}.") from None
+        finally:
+            self._questions.pop(number, None)
+            if saved:
+                exchange.deadline = time.monotonic() + exchange.time_limit
+
+    def answered(self, request_id: bytes, answer: Answer) -> None:
+        """The client's answer to a question; late or foreign ones are dropped."""
+        try:
+            future = self._questions.get(int(request_id))
+        except ValueError:
+            return
+        if future is not None and not future.done():
+            future.set_result(answer)
+
+    # the end
+
+    def close(self) -> None:
+        """End the session: its requests are cancelled, its streams closed."""
+        self.closed = True
+        for exchange in list(self.exchanges.values()):
+            exchange.cancel("the session ended")
+        self.exchanges.clear()
+        for stream in list(self._streams):
+            stream.close()
+        for future in self._questions.values():
+            if not future.done():
+                future.set_result(error_answer(METHOD_NOT_FOUND, "the session ended"))
+
+
+class Sessions:
+    """All sessions, by id. Engine loop only."""
+
+    def __init__(self, on_closed: Callable[[Session], None]) -> None:
+        """``on_closed`` hears of each session that ends."""
+        self._sessions: dict[str, Session] = {}
+        self._refused: OrderedDict[str, None] = OrderedDict()
+        self._on_closed = on_closed
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(list(self._sessions.values()))
+
+    def open(self, scope: str, caller: str, protocol: str, hello: dict[str, Any]) -> Session:
+        """A new session."""
+        self._expire()
+        session = Session(secrets.token_urlsafe(24), scope, caller, protocol, hello)
+        self._sessions[session.id] = session
+        return session
+
+    def find(self, session_id: str, scope: str, caller: str) -> Session | None:
+        """The session of this id, if it belongs to this caller and endpoint."""
+        session = self._sessions.get(session_id)
+        if session is None or session.scope != scope or session.caller != caller:
+            return None
+        session.last_used = time.monotonic()
+        return session
+
+    def refuse(self, session_id: str) -> bool:
+        """True the first time that an unknown id is met: its client must be told to initialize anew.
+
+        A client that goes on with the same id all the same has not understood (VS Code); it is served without a session.
+        """
+        if session_id in self._refused:
+            self._refused.move_to_end(session_id)
+            return False
+        self._refused[session_id] = None
+        if len(self._refused) > MAX_SESSIONS:
+            self._refused.popitem(last=False)
+        return True
+
+    def close(self, session: Session) -> None:
+        """End one session."""
+        if self._sessions.pop(session.id, None) is not None:
+            session.close()
+            self._on_closed(session)
+
+    def close_all(self) -> None:
+        """End all sessions."""
+        for session in list(self._sessions.values()):
+            self.close(session)
+
+    def _expire(self) -> None:
+        now = time.monotonic()
+        idle = [s for s in self._sessions.values() if not s.exchanges and now - s.last_used > IDLE_SECONDS]
+        if len(self._sessions) >= MAX_SESSIONS:
+            idle += sorted(self._sessions.values(), key=lambda session: session.last_used)[:1]
+        for session in idle:
+            self.close(session)
+
+
+def initialize_result(protocol: str, capabilities: dict[str, Any], identity: dict[str, Any], instructions: str) -> bytes:
+    """The result of ``initialize``."""
+    result: dict[str, Any] = {"protocolVersion": protocol, "capabilities": capabilities, "serverInfo": identity}
+    if instructions:
+        result["instructions"] = instructions
+    return encode(result)

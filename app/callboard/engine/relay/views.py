@@ -1,0 +1,122 @@
+"""What one endpoint shows of the catalogue: lists ready to send, and the way back from a shown name to its owner.
+
+On a single server's endpoint names are the server's own. On the aggregate, tools and prompts get wire names. URIs of
+resources stay as they are, since they also stand in tool results; where two servers offer the same one, the second in
+roster order is shown as ``SERVER+URI``.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from callboard.core.names import WireNames
+from callboard.engine.relay.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Catalogue, Kind, renamed
+from callboard.engine.relay.envelope import encode
+
+Owner = tuple[str, str]  # server, the server's own name or URI
+Expose = Callable[[str, str], str | None]  # (server, tool) → shown name, None to hide
+_NOT_SCHEME: Final = re.compile(r"[^a-z0-9.+-]+")
+
+
+class View:
+    """The lists of some servers as one. Built when first asked for, dropped when a list changes."""
+
+    def __init__(self, catalogue: Catalogue, servers: Iterable[str], expose: Expose, *, single: bool) -> None:
+        self._catalogue = catalogue
+        self._servers = tuple(servers)
+        self._expose = expose
+        self._single = single
+        self._bytes: dict[str, bytes] = {}
+        self._owners: dict[str, dict[str, Owner]] = {}
+
+    def changed(self, kind: Kind) -> None:
+        """A list of one of the servers is new."""
+        self._bytes.pop(kind.name, None)
+        self._owners.pop(kind.name, None)
+
+    def list_bytes(self, kind: Kind) -> bytes:
+        """The raw JSON array of one list."""
+        found = self._bytes.get(kind.name)
+        if found is None:
+            self._build(kind)
+            found = self._bytes[kind.name]
+        return found
+
+    def owner(self, kind: Kind, shown: str) -> Owner | None:
+        """Who a shown name or URI belongs to."""
+        if kind.name not in self._owners:
+            self._build(kind)
+        return self._owners[kind.name].get(shown)
+
+    def shown(self, kind: Kind) -> dict[Owner, str]:
+        """Every shown name of a list by its owner."""
+        if kind.name not in self._owners:
+            self._build(kind)
+        return {owner: name for name, owner in self._owners[kind.name].items()}
+
+    def owner_of_uri(self, uri: str) -> Owner | None:
+        """Who can be asked to read a URI: the owner of the resource, else of a template that fits."""
+        if owner := self.owner(RESOURCES, uri):
+            return owner
+        for template, owner in self._owners_of(TEMPLATES).items():
+            if _fits(template, uri):
+                prefix = len(template) - len(owner[1])
+                return owner[0], uri[prefix:]
+        return None
+
+    def _owners_of(self, kind: Kind) -> dict[str, Owner]:
+        if kind.name not in self._owners:
+            self._build(kind)
+        return self._owners[kind.name]
+
+    def _build(self, kind: Kind) -> None:
+        entries = [
+            (server, item, shown)
+            for server in self._servers
+            for item in self._catalogue.offer(server).items(kind)
+            if (shown := self._expose(server, item.key) if kind is TOOLS else item.key) is not None
+        ]
+        names = [(server, shown) for server, _, shown in entries]
+        if self._single:
+            wire = [shown for _, shown in names]
+        elif kind in (TOOLS, PROMPTS):
+            mapping = WireNames(names)
+            wire = [mapping.wire(server, shown) for server, shown in names]
+        else:
+            wire = _distinct_uris(names)
+        self._owners[kind.name] = {
+            name: (server, item.key) for name, (server, item, _) in zip(wire, entries, strict=True)
+        }
+        raws = [renamed(item, kind, name) for name, (_, item, _) in zip(wire, entries, strict=True)]
+        self._bytes[kind.name] = b"[" + b",".join(raws) + b"]"
+
+
+def _distinct_uris(pairs: list[tuple[str, str]]) -> list[str]:
+    taken: set[str] = set()
+    shown = []
+    for server, uri in pairs:
+        if uri in taken:
+            uri = f"{_scheme(server)}+{uri}"
+        taken.add(uri)
+        shown.append(uri)
+    return shown
+
+
+def _scheme(server: str) -> str:
+    cleaned = _NOT_SCHEME.sub("-", server.lower())
+    return cleaned if cleaned[:1].isalpha() else f"s{cleaned}"
+
+
+def _fits(template: str, uri: str) -> bool:
+    pattern = "".join(
+        re.escape(part) if index % 2 == 0 else ".*" for index, part in enumerate(re.split(r"\{([^}]*)\}", template))
+    )
+    return re.fullmatch(pattern, uri, re.DOTALL) is not None
+
+
+def list_result(kind: Kind, items: bytes, *, modern: bool) -> bytes:
+    """The result of a list request: one page with everything."""
+    head = b'{%b:%b' % (encode(kind.name), items)
+    return head + (b',"resultType":"complete","ttlMs":0,"cacheScope":"private"}' if modern else b"}")
+
+
