@@ -104,6 +104,10 @@ class ChildProcess:
         """Wait while more than 256 KiB of input is pending."""
         await self._stdin.drain()
 
+    def close_stdin(self) -> None:
+        """Close standard input once everything written was taken. Idempotent."""
+        self._stdin.finish()
+
     def pause_stdout(self) -> None:
         """Stop reading standard output; the child blocks once the pipe is full. Idempotent."""
         self._stdout.pause()
