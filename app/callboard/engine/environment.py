@@ -28,11 +28,19 @@ class Environment:
     ``own`` is our own environment (``${env:NAME}`` in the roster reads it). Engine loop only.
     """
 
-    def __init__(self, own: Mapping[str, str], home: Path, *, shell_limit: float = _SHELL_LIMIT) -> None:
+    def __init__(
+        self,
+        own: Mapping[str, str],
+        home: Path,
+        *,
+        added: Mapping[str, str] | None = None,
+        shell_limit: float = _SHELL_LIMIT,
+    ) -> None:
+        """``added``: what every child gets beside the person's variables. ``shell_limit`` in seconds."""
         self.own = dict(own)
         self.home = home
         self._limit = shell_limit
-        self._base = child_environment(own, frozen=bool(getattr(sys, "frozen", False)))
+        self._base = {**child_environment(own, frozen=bool(getattr(sys, "frozen", False))), **(added or {})}
         self._usual = shell_path.usual_folders(home, own)
         self._asking: asyncio.Task[None] | None = None
         self.variables: Mapping[str, str] = {}

@@ -1,6 +1,7 @@
 """What the rest of the engine knows of a connection to a server, whatever its transport and era."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -96,6 +97,10 @@ class Upstream(Protocol):
     info: ServerInfo  # valid once open() has returned
     pid: int | None
     closed: "asyncio.Future[Closed]"  # resolved when the connection has ended, whoever ended it; never an exception
+
+    @property
+    def pending(self) -> Mapping[int, object]:
+        """Requests in flight."""
 
     async def open(self, launch: Launch) -> None:
         """Connect and shake hands.
