@@ -33,6 +33,7 @@ from callboard.api.schema import (
     SecretValue,
     ServerView,
     SnippetView,
+    TokenView,
     ToolView,
     UndoRequest,
     Validation,
@@ -191,6 +192,11 @@ class EngineClient:
         """A configuration for a client, for the aggregate or for one server's endpoint."""
         query = f"?server={quote(server)}&with_token={'1' if with_token else ''}"
         return await self._get(f"/snippet/{_part(client)}{query}", SnippetView)
+
+    async def token(self, client: str) -> str:
+        """The token with which a client calls the gateway; raises ``client-unknown``."""
+        view = await self._get(f"/token/{_part(client)}", TokenView)
+        return view.token
 
     # events
 

@@ -250,6 +250,12 @@ class SnippetView(View, kw_only=True):
     note: str = ""
 
 
+class TokenView(View, kw_only=True):
+    """A client's token in clear (`GET /token/CLIENT`)."""
+
+    token: str
+
+
 class Check(View, kw_only=True):
     """One line of `callboard doctor`. ``status`` is "ok", "warn" or "fail"."""
 

@@ -42,6 +42,7 @@ FIXES: dict[str, str] = {
     "remote-status": "Try again later, or check the address.",
     # calls
     "tool-unknown": "Use one of the tools that `callboard tools` shows.",
+    "call-refused": "Check the name of the tool and its arguments.",
     "call-timeout": "Raise timeouts.call for this server, or make the call smaller.",
     "call-cancelled": "The client cancelled the call.",
     "upstream-gone": "The server ended during the call; call again once it is ready.",
@@ -63,7 +64,7 @@ FIXES: dict[str, str] = {
     "engine-running": "An engine runs already; quit it with `callboard quit` to start another one.",
     "engine-unreachable": "Wait a moment, or restart it with `callboard quit` and `callboard engine`.",
     "no-display": "Run `callboard engine` to work without a screen.",
-    "client-unknown": "Use one of the clients that `callboard snippet --help` names.",
+    "client-unknown": "Use one of the clients that `callboard snippet` lists.",
     "internal": "Please report this, with the engine's log.",
 }
 

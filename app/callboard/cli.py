@@ -1,0 +1,264 @@
+"""The command line: what can be said, and the way from there to the engine and back to an exit code.
+
+Nothing heavy is imported before it is known what to do: ``callboard --version`` answers at once.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from callboard import __version__
+
+if TYPE_CHECKING:
+    from callboard.api.client import EngineClient
+    from callboard.commands.terminal import Terminal
+    from callboard.core.errors import CallboardError
+
+    Command = Callable[[EngineClient, argparse.Namespace, Terminal], Coroutine[Any, Any, int]]
+
+OK, FAILED, USAGE, NO_ENGINE, NOT_FOUND, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+_EXIT_CODES = {
+    "engine-not-running": NO_ENGINE,
+    "engine-unreachable": NO_ENGINE,
+    "server-unknown": NOT_FOUND,
+    "tool-unknown": NOT_FOUND,
+    "client-unknown": NOT_FOUND,
+    "not-found": NOT_FOUND,
+}
+
+_DESCRIPTION = """\
+Runs your MCP servers, serves them to every AI client on this machine through one gateway, and shows every call.
+Without a command, `callboard` opens the window.
+"""
+
+_EPILOG = """\
+exit codes:
+  0    done
+  1    what was asked for failed (a tool said that it failed, a server did not start, a check found a fault)
+  2    the command line is wrong
+  3    no engine is running, or it does not answer
+  4    there is no such server, tool, client or call
+  130  interrupted with Ctrl-C
+
+CALLBOARD_HOME moves all files of the program under one folder. NO_COLOR switches colours off.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with a command line the way every other error is said."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"callboard: {message[:1].upper()}{message[1:]}.\n  See `{self.prog} --help`.\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code. ``argv`` is without the program's name (default: ``sys.argv``)."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        parser = build_parser()
+        options, options.rest = parser.parse_known_args(arguments)
+        if options.rest and not options.passes_on:
+            parser.error(f"unrecognized arguments: {' '.join(options.rest)}")
+        code: int = options.handle(options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # the reader has gone; what the interpreter flushes at its end must not fail once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    return code
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """All commands with their options."""
+    parser = _Parser(
+        prog="callboard",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"callboard {__version__}")
+    parser.set_defaults(handle=_run, passes_on=False)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    _add_programs(commands)
+    _add_servers(commands)
+    _add_calls(commands)
+    return parser
+
+
+_Commands = Any  # argparse's own type of what add_subparsers() returns is private
+
+
+def _add_programs(commands: _Commands) -> None:
+    for name, handle, text in (
+        ("run", _run, "open the window (the default)"),
+        ("engine", _engine, "run the engine here, without a window"),
+    ):
+        command = commands.add_parser(name, help=text, description=_sentence(text), add_help=False)
+        command.set_defaults(handle=handle, passes_on=True)
+    _command(commands, "quit", "stop the engine and all its servers", json=False)
+    command = _command(commands, "doctor", "look for what is wrong")
+    command.add_argument("server", nargs="?", metavar="NAME", help="look at this server only")
+    command = _command(commands, "snippet", "print a client's configuration; without a name, list the clients")
+    command.add_argument("client", nargs="?", metavar="CLIENT", help="a client as `callboard snippet` lists it")
+    command.add_argument("--server", metavar="NAME", help="for this server's own endpoint instead of all servers")
+    command.add_argument("--with-token", action="store_true", help="put the token in, for scripts")
+    command = commands.add_parser(
+        "connect",
+        help="speak MCP on stdin and stdout, for clients that only know stdio",
+        description="Bridge MCP on stdin and stdout to the gateway. Starts the engine if none runs.",
+    )
+    command.add_argument("--server", metavar="NAME", help="this server only")
+    command.add_argument("--client", metavar="NAME", default="connect", help="name of the client in the call log")
+    command.add_argument("--url", help="an MCP endpoint to use instead of the local gateway's")
+    command.add_argument("--token-env", metavar="VARIABLE", help="environment variable that holds --url's bearer token")
+    command.set_defaults(handle=_connect)
+
+
+def _add_servers(commands: _Commands) -> None:
+    _command(commands, "list", "show every server and its state")
+    for name in ("start", "stop", "restart"):
+        command = _command(commands, name, f"{name} servers and wait for it")
+        command.add_argument("servers", nargs="+", metavar="NAME")
+        command.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="wait at most (default 60)")
+    command = _command(commands, "tail", "show the end of a server's log")
+    command.add_argument("server", metavar="NAME")
+    command.add_argument("-f", "--follow", action="store_true", help="go on with new lines until Ctrl-C")
+    command.add_argument("-n", "--lines", type=_count, default=20, metavar="N", help="lines to show (default 20)")
+    command = _command(commands, "tools", "show the tools of a server, or of all")
+    command.add_argument("server", nargs="?", metavar="SERVER")
+    command = _command(commands, "inspect", "show all that is known of a server or a tool")
+    command.add_argument("name", metavar="NAME", help="a server, or SERVER.TOOL")
+
+
+def _add_calls(commands: _Commands) -> None:
+    command = _command(commands, "calls", "show the newest calls, or one with its arguments and result")
+    command.add_argument("id", nargs="?", type=_count, metavar="ID", help="show this call only")
+    command.add_argument("-f", "--follow", action="store_true", help="go on with calls as they end until Ctrl-C")
+    command.add_argument("-n", "--lines", type=_count, default=20, metavar="N", help="calls to show (default 20)")
+    for name in ("server", "tool", "client"):
+        command.add_argument(f"--{name}", metavar="NAME", help=f"only calls of this {name}")
+    command.add_argument("--status", choices=("running", "completed", "failed", "cancelled"))
+    command.add_argument("--text", help="only calls with this text in tool, error, arguments or result")
+    command = _command(commands, "call", "call a tool")
+    command.add_argument("tool", type=_tool, metavar="SERVER.TOOL")
+    command.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help="one argument; repeat it")
+    command.add_argument("--args", metavar="JSON", help="all arguments: a JSON object, @FILE, or - for stdin")
+
+
+def _command(commands: _Commands, name: str, text: str, *, json: bool = True) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(name, help=text, description=_sentence(text))
+    if json:
+        command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(handle=_ask_engine, name_of_command=name)
+    return command
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def _tool(text: str) -> str:
+    server, _, tool = text.partition(".")
+    if not server or not tool:
+        raise argparse.ArgumentTypeError(f"{text!r} is not SERVER.TOOL")
+    return text
+
+
+# what runs in a process of its own accord
+
+
+def _run(options: argparse.Namespace) -> int:
+    from callboard.gui import main as open_window
+
+    return open_window(options.rest)
+
+
+def _engine(options: argparse.Namespace) -> int:
+    from callboard.engine_main import main as run_engine
+
+    return run_engine(options.rest)
+
+
+def _connect(options: argparse.Namespace) -> int:
+    from callboard.connect import main as bridge
+
+    return bridge(server=options.server, client=options.client, url=options.url, token_variable=options.token_env)
+
+
+# what asks the engine
+
+
+def _find_command(name: str) -> "Command":
+    from callboard.commands import calls, program, servers
+
+    commands: dict[str, Command] = {
+        "list": servers.list_servers,
+        "start": servers.start,
+        "stop": servers.stop,
+        "restart": servers.restart,
+        "tail": servers.tail,
+        "tools": servers.tools,
+        "inspect": servers.inspect,
+        "calls": calls.calls,
+        "call": calls.call,
+        "snippet": program.snippet,
+        "quit": program.quit_engine,
+        "doctor": program.doctor,
+    }
+    return commands[name]
+
+
+def _ask_engine(options: argparse.Namespace) -> int:
+    import asyncio
+
+    from callboard.commands.arguments import UsageError
+    from callboard.commands.terminal import Terminal
+    from callboard.core.errors import CallboardError
+
+    terminal = Terminal.standard()
+    command = _find_command(options.name_of_command)
+    try:
+        return asyncio.run(_with_client(command, options, terminal))
+    except UsageError as error:
+        terminal.error(str(error), f"See `callboard {options.name_of_command} --help`.")
+        return USAGE
+    except CallboardError as error:
+        terminal.failure(error)
+        return _EXIT_CODES.get(error.code, FAILED)
+
+
+async def _with_client(command: "Command", options: argparse.Namespace, terminal: "Terminal") -> int:
+    from callboard.api.client import EngineClient
+    from callboard.core.errors import CallboardError
+    from callboard.system.paths import find_paths
+
+    async with EngineClient.from_file(find_paths().engine_file) as client:
+        try:
+            return await command(client, options, terminal)
+        except CallboardError as error:
+            if error.code == "engine-unreachable" and not _is_alive(client.address.pid):
+                raise _not_running() from error
+            raise
+
+
+def _not_running() -> "CallboardError":
+    from callboard.core.errors import CallboardError
+
+    return CallboardError("engine-not-running", "No engine is running.")
+
+
+def _is_alive(pid: int) -> bool:
+    import psutil
+
+    return psutil.pid_exists(pid)

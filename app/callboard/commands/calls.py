@@ -1,0 +1,176 @@
+"""Commands about calls: the call log, and a call made by hand."""
+
+import json
+from argparse import Namespace
+from typing import Any, Final
+
+import msgspec
+
+from callboard.api.client import EngineClient
+from callboard.api.schema import CallDetail, CallView
+from callboard.commands.arguments import tool_arguments
+from callboard.commands.servers import find_tool, known_tools
+from callboard.commands.terminal import Cell, Terminal, clock, duration, size, width
+from callboard.core.errors import CallboardError
+
+_HEADERS: Final = ("ID", "TIME", "CLIENT", "TOOL", "STATUS", "DURATION", "SIZE", "ERROR")
+_MEANING: Final = {"running": "busy", "completed": "fine", "failed": "failed", "cancelled": "attention"}
+_calls = list[CallView]
+
+
+async def calls(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
+    """The newest calls, one call with its payloads, or calls as they end."""
+    if options.id is not None:
+        detail = await client.call(options.id)
+        if options.json:
+            terminal.json(detail)
+        else:
+            _show(detail, terminal)
+        return 0
+    # more than shown: calls that still run are printed at their end
+    found = await _newest(client, options, max(options.lines, 100))
+    shown = found[-options.lines :] if options.lines else []
+    if options.follow:
+        await _follow(client, options, terminal, found, shown)
+    elif options.json:
+        terminal.json(shown)
+    elif shown:
+        terminal.table(_HEADERS, [_row(call) for call in shown])
+    else:
+        terminal.note("No calls.")
+    return 0
+
+
+async def call(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
+    """Call a tool and print what it answers."""
+    server, _, name = options.tool.partition(".")
+    known = await known_tools(client, server)
+    schema = find_tool(known, server, name).input_schema
+    result = await client.call_tool(server, name, tool_arguments(options.arg, options.args, schema))
+    failed = result.get("isError") is True
+    if options.json:
+        terminal.json(result)
+    elif failed:
+        terminal.error(_text(result) or f"{options.tool} failed.")
+    else:
+        _print_result(result, terminal)
+    return 1 if failed else 0
+
+
+async def _follow(
+    client: EngineClient, options: Namespace, terminal: Terminal, known: list[CallView], shown: list[CallView]
+) -> None:
+    """Print calls as they end, each once; those that still ran when the log was read are printed at their end."""
+    rows = [_row(each) for each in shown]
+    widths = [max(width(row[n]) for row in [_HEADERS, *rows]) for n in range(len(_HEADERS))]
+    if not options.json:
+        terminal.columns([Cell(header, "off") for header in _HEADERS], widths)
+    _print_ended([each for each in shown if each.status != "running"], options, terminal, widths)
+    newest = max((each.id for each in known), default=0)
+    running = {each.id for each in known if each.status == "running"}
+    # From the oldest event still kept on: what happened between the page and the stream is in it.
+    async for event in client.events(0):
+        if event.kind == "calls":
+            changed = [each for each in msgspec.convert(event.data["calls"], _calls) if _wanted(each, options)]
+        elif event.kind == "reset":
+            changed = await _newest(client, options, 1000)
+        else:
+            continue
+        ended = [each for each in changed if each.status != "running" and (each.id > newest or each.id in running)]
+        fresh = [each for each in changed if each.id > newest]
+        if options.text and ended:
+            wanted = {each.id for each in await _newest(client, options, 1000)}
+            ended = [each for each in ended if each.id in wanted]
+        running = running.difference(each.id for each in changed if each.status != "running")
+        running |= {each.id for each in fresh if each.status == "running"}
+        newest = max([newest, *(each.id for each in fresh)])
+        _print_ended(ended, options, terminal, widths)
+    raise CallboardError("engine-not-running", "The engine has ended.")
+
+
+def _print_ended(ended: list[CallView], options: Namespace, terminal: Terminal, widths: list[int]) -> None:
+    for each in ended:
+        if options.json:
+            terminal.json(each, indent=0)
+        else:
+            terminal.columns(_row(each), widths)
+
+
+async def _newest(client: EngineClient, options: Namespace, limit: int) -> list[CallView]:
+    """The newest calls that pass the options' filters, oldest first."""
+    page = await client.calls(
+        limit=limit,
+        server=options.server or "",
+        tool=options.tool or "",
+        client=options.client or "",
+        status=options.status or "",
+        text=options.text or "",
+    )
+    return page.calls
+
+
+def _wanted(each: CallView, options: Namespace) -> bool:
+    return all(
+        not getattr(options, name) or getattr(options, name) == getattr(each, name)
+        for name in ("server", "tool", "client", "status")
+    )
+
+
+def _row(each: CallView) -> list[str]:
+    target = f"{each.server}.{each.tool}" if each.method == "tools/call" else f"{each.server} {each.method} {each.tool}"
+    return [
+        str(each.id),
+        clock(each.started),
+        each.client,
+        target,
+        Cell(each.status, _MEANING[each.status]),
+        duration(each.duration_ms),
+        size(each.request_bytes + each.response_bytes),
+        each.error,
+    ]
+
+
+def _show(detail: CallDetail, terminal: Terminal) -> None:
+    terminal.pairs(
+        [
+            ("call", str(detail.id)),
+            ("time", clock(detail.started)),
+            ("client", detail.client),
+            ("server", detail.server),
+            ("method", detail.method),
+            ("tool", detail.tool),
+            ("status", detail.status),
+            ("duration", duration(detail.duration_ms)),
+            ("error", detail.error),
+            ("arguments", _payload(detail.arguments, detail.request_bytes, detail.arguments_cut)),
+            ("result", _payload(detail.result, detail.response_bytes, detail.result_cut)),
+        ]
+    )
+
+
+def _payload(text: str, whole: int, was_cut: bool) -> str:
+    if was_cut:
+        return f"{text}\n… the beginning of {size(whole)}"
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
+    except ValueError:
+        return text
+
+
+def _print_result(result: dict[str, Any], terminal: Terminal) -> None:
+    content = result.get("content") or []
+    for item in content:
+        if _is_text(item):
+            terminal.raw(item["text"])
+        else:
+            terminal.json(item)
+    if not content and "structuredContent" in result:
+        terminal.json(result["structuredContent"])
+
+
+def _text(result: dict[str, Any]) -> str:
+    return "\n".join(item["text"] for item in result.get("content") or [] if _is_text(item))
+
+
+def _is_text(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("type") == "text" and isinstance(item.get("text"), str)

@@ -1,0 +1,263 @@
+"""Commands about servers: list, start, stop, restart, tail, inspect, tools."""
+
+import asyncio
+import time
+from argparse import Namespace
+from typing import Any, Final
+
+import msgspec
+
+from callboard.api.client import EngineClient
+from callboard.api.schema import LogLine, ServerView, ToolView
+from callboard.commands.terminal import Cell, Terminal, clock, span
+from callboard.core.errors import CallboardError
+from callboard.core.health import State
+
+_POLL: Final = 0.1  # seconds between two looks at a server that is changing
+_UP: Final = {State.READY, State.DEGRADED}
+_DOWN: Final = {State.STOPPED, State.DISABLED}
+_CHANGING: Final = {State.STARTING, State.STOPPING}
+_lines = list[LogLine]
+
+
+async def list_servers(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
+    """Every server with its state."""
+    servers = await client.servers()
+    if options.json:
+        terminal.json(servers)
+    elif not servers:
+        terminal.note("No server is in the roster yet. Add one from the window, or edit roster.yaml.")
+    else:
+        rows = [
+            (server.name, _state(server), server.transport, str(server.tools or ""), _uptime(server), _remark(server))
+            for server in servers
+        ]
+        terminal.table(("NAME", "STATE", "TRANSPORT", "TOOLS", "FOR", "REMARK"), rows)
+    return 0
+
+
+async def start(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
+    """Start servers and wait until they are ready."""
+    return await _act(client, options, terminal, "start")
+
+
+async def stop(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
+    """Stop servers and wait until they have ended."""
+    return await _act(client, options, terminal, "stop")
+
+
+async def restart(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
+    """Restart servers and wait until they are ready."""
+    return await _act(client, options, terminal, "restart")
+
+
+async def tail(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
+    """The last lines of a server's log, and what follows."""
+    page = await client.log(options.server, limit=max(options.lines, 1))
+    _print_log(page.lines if options.lines else [], options.json, terminal)
+    newest = page.next - 1
+    if not options.follow:
+        return 0
+    # From the oldest event still kept on: what was said between the page and the stream is in it.
+    async for event in client.events(0):
+        lines: list[LogLine] = []
+        if event.kind == "log" and event.data["server"] == options.server:
+            lines = msgspec.convert(event.data["lines"], _lines)
+        elif event.kind == "reset":
+            lines = (await client.log(options.server, after=newest)).lines
+        elif event.kind == "server-removed" and event.data["name"] == options.server:
+            raise CallboardError("server-unknown", f"{options.server} was removed.")
+        new = [line for line in lines if line.n > newest]
+        if new:
+            newest = new[-1].n
+            _print_log(new, options.json, terminal)
+    raise CallboardError("engine-not-running", "The engine has ended.")
+
+
+async def inspect(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
+    """All that is known of a server, or of one of its tools."""
+    name, _, tool_name = options.name.partition(".")
+    if tool_name:
+        tool = find_tool(await known_tools(client, name), name, tool_name)
+        if options.json:
+            terminal.json(tool)
+        else:
+            _show_tool(name, tool, terminal)
+        return 0
+    server = await client.server(name)
+    if options.json:
+        terminal.json(server)
+    else:
+        terminal.pairs(_facts(server))
+    return 0
+
+
+async def tools(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
+    """The tools of one server or of all."""
+    if options.server:
+        found = {options.server: await known_tools(client, options.server)}
+    else:
+        found = {server.name: await client.tools(server.name) for server in await client.servers() if server.enabled}
+    if options.json:
+        terminal.json(found[options.server] if options.server else found)
+        return 0
+    rows = [
+        (
+            f"{server}.{tool.name}",
+            signature(tool),
+            Cell(tool.problem, "attention") if tool.problem else tool.description,
+        )
+        for server, known in found.items()
+        for tool in known
+    ]
+    if rows:
+        terminal.table(("TOOL", "ARGUMENTS", "DESCRIPTION"), rows)
+    else:
+        terminal.note("No tools are known.")
+    return 0
+
+
+async def known_tools(client: EngineClient, name: str) -> list[ToolView]:
+    """A server's tools; a server that starts on demand is started if it does not run."""
+    server = await client.server(name)
+    if server.state is State.STOPPED and server.start == "on-demand":
+        server = await settled(client, await client.act(name, "start"), "start", 60.0)
+        if server.state not in _UP:
+            raise _problem(server)
+    return await client.tools(name)
+
+
+def find_tool(known: list[ToolView], server: str, name: str) -> ToolView:
+    """The tool of that name; raises ``tool-unknown``."""
+    for tool in known:
+        if tool.name == name:
+            return tool
+    raise CallboardError("tool-unknown", f"{server} has no tool {name}.", fix=f"See `callboard tools {server}`.")
+
+
+async def settled(client: EngineClient, server: ServerView, action: str, patience: float) -> ServerView:
+    """Wait until a server has become what ``action`` makes of it, or cannot; at most ``patience`` seconds."""
+    deadline = time.monotonic() + patience
+    while not _is_settled(server, action) and time.monotonic() < deadline:
+        await asyncio.sleep(_POLL)
+        server = await client.server(server.name)
+    return server
+
+
+def signature(tool: ToolView) -> str:
+    """A tool's arguments in short: required ones first, the others in brackets."""
+    schema = tool.input_schema if isinstance(tool.input_schema, dict) else {}
+    names = list(schema.get("properties") or {})
+    required = [name for name in names if name in (schema.get("required") or [])]
+    return " ".join([*required, *(f"[{name}]" for name in names if name not in required)])
+
+
+async def _act(client: EngineClient, options: Namespace, terminal: Terminal, action: str) -> int:
+    began = [await client.act(name, action) for name in options.servers]
+    servers = [await settled(client, server, action, options.timeout) for server in began]
+    done = _DOWN if action == "stop" else _UP
+    if options.json:
+        terminal.json(servers)
+    for server in servers:
+        if server.state in done:
+            if not options.json:
+                terminal.line(f"{server.name}: {server.state}" + (f", {server.tools} tools" if server.tools else ""))
+        else:
+            terminal.failure(_problem(server))
+    return 0 if all(server.state in done for server in servers) else 1
+
+
+def _is_settled(server: ServerView, action: str) -> bool:
+    if server.state in _CHANGING:
+        return False
+    if server.state is State.RESTARTING:
+        return server.attempt > 0 and action != "stop"  # it crashed: the engine tries again, we have seen enough
+    return server.state in _DOWN if action == "stop" else server.state is not State.STOPPED
+
+
+def _problem(server: ServerView) -> CallboardError:
+    reason = f" ({server.reason.rstrip('.')})" if server.reason else ""
+    code = server.error_code or "server-not-ready"
+    fix = server.fix or f"See `callboard tail {server.name}`."
+    try:
+        return CallboardError(code, f"{server.name} is {server.state}{reason}.", fix=fix)
+    except KeyError:
+        return CallboardError("server-not-ready", f"{server.name} is {server.state}{reason}.", fix=fix)
+
+
+def _state(server: ServerView) -> Cell:
+    return Cell(server.state.value, server.severity.value)
+
+
+def _uptime(server: ServerView) -> str:
+    return span(time.time() - server.since) if server.state in _UP else ""
+
+
+def _remark(server: ServerView) -> str:
+    return "" if server.state in _UP and not server.reason else server.reason
+
+
+def _print_log(lines: list[LogLine], as_json: bool, terminal: Terminal) -> None:
+    if as_json:
+        for line in lines:
+            terminal.json(line, indent=0)
+    else:
+        terminal.lines(f"--- {line.text} ---" if line.stream == "mark" else line.text for line in lines)
+
+
+def _facts(server: ServerView) -> list[tuple[str, str]]:
+    retry = "" if server.next_retry is None else f"in {span(server.next_retry - time.time())}"
+    if retry and server.max_attempts:
+        retry += f" (attempt {server.attempt} of {server.max_attempts})"
+    return [
+        ("name", server.name if server.display_name in ("", server.name) else f"{server.name} ({server.display_name})"),
+        ("description", server.description),
+        ("state", f"{server.state}, since {clock(server.since)}"),
+        ("reason", server.reason),
+        ("fix", server.fix),
+        ("kind", f"{server.kind}, {server.transport}"),
+        ("starts", server.start + ("" if server.enabled else ", disabled")),
+        ("command", " ".join(server.command)),
+        ("folder", server.cwd),
+        ("address", server.url),
+        ("endpoint", server.endpoint),
+        ("protocol", server.protocol),
+        ("version", server.server_version),
+        ("offers", _offer(server)),
+        ("pid", str(server.pid or "")),
+        ("restarts", str(server.restarts or "")),
+        ("next try", retry),
+        ("last exit", _last_exit(server)),
+    ]
+
+
+def _offer(server: ServerView) -> str:
+    counts = ((server.tools, "tool"), (server.resources, "resource"), (server.prompts, "prompt"))
+    text = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count)
+    return f"{text} (when it last ran)" if text and server.cached else text
+
+
+def _last_exit(server: ServerView) -> str:
+    last = server.last_exit
+    if last is None:
+        return ""
+    how = f"signal {last.signal}" if last.signal else f"status {last.code}"
+    return "\n".join([f"{how}, {clock(last.at)}", *last.stderr[-10:]])
+
+
+def _show_tool(server: str, tool: ToolView, terminal: Terminal) -> None:
+    def text(value: Any) -> str:
+        return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() if value else ""
+
+    terminal.pairs(
+        [
+            ("tool", f"{server}.{tool.name}"),
+            ("title", tool.title),
+            ("problem", tool.problem),
+            ("wire name", tool.wire_name),
+            ("description", tool.description),
+            ("annotations", text(tool.annotations)),
+            ("input", text(tool.input_schema)),
+            ("output", text(tool.output_schema)),
+        ]
+    )
