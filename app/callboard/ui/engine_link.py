@@ -143,8 +143,7 @@ class EngineLink(QObject):
                 if after < 0:
                     await self._read_all(client)
                 self._address = address
-                self.client = client
-                self.connected.emit()
+                self.attach(client)
                 event = await first
                 while event is not None:
                     if event.kind == "reset":
@@ -175,6 +174,11 @@ class EngineLink(QObject):
         return True
 
     # state in
+
+    def attach(self, client: EngineClient) -> None:
+        """Take ``client`` for requests from now on: it answers, and :meth:`reset` has been called."""
+        self.client = client
+        self.connected.emit()
 
     def reset(
         self,

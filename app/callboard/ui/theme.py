@@ -121,6 +121,7 @@ class Theme(QObject):
         stored = str(settings.value("theme", ThemeChoice.SYSTEM))
         self._choice = ThemeChoice(stored) if stored in set(ThemeChoice) else ThemeChoice.SYSTEM
         self._dark = False
+        self._system_dark = False
         self._apply()
         app.styleHints().colorSchemeChanged.connect(self._system_changed)
         app.installEventFilter(self)
@@ -134,6 +135,11 @@ class Theme(QObject):
     def dark(self) -> bool:
         """Whether the dark colours are in use."""
         return self._dark
+
+    @property
+    def system_dark(self) -> bool:
+        """Whether the desktop is dark, whatever the person chose for this window."""
+        return self._system_dark
 
     def set_choice(self, choice: ThemeChoice) -> None:
         """Change and store the choice; all of the window follows at once."""
@@ -160,35 +166,53 @@ class Theme(QObject):
     def _system_changed(self, *_scheme: object) -> None:
         if self._applying:
             return
-        self._apply()
-        self.changed.emit()
+        if self._choice is ThemeChoice.SYSTEM:
+            self._system_dark = self._app.styleHints().colorScheme() == Qt.ColorScheme.Dark
+        if self._settle():
+            self.changed.emit()
 
     def _apply(self) -> None:
-        self._applying = True
-        try:
-            self._apply_scheme()
-        finally:
-            self._applying = False
-
-    def _apply_scheme(self) -> None:
+        """Tell Qt the choice, and see what the desktop would have chosen."""
         hints = self._app.styleHints()
-        if self._choice is ThemeChoice.SYSTEM:
-            hints.unsetColorScheme()
-            wanted = hints.colorScheme()
-        else:
-            wanted = Qt.ColorScheme.Dark if self._choice is ThemeChoice.DARK else Qt.ColorScheme.Light
-            hints.setColorScheme(wanted)
-        self._dark = wanted == Qt.ColorScheme.Dark
-        if hints.accessibility().contrastPreference() == Qt.ContrastPreference.HighContrast:
+        self._applying = True
+        hints.unsetColorScheme()
+        self._system_dark = hints.colorScheme() == Qt.ColorScheme.Dark
+        if self._choice is not ThemeChoice.SYSTEM:
+            dark = self._choice is ThemeChoice.DARK
+            hints.setColorScheme(Qt.ColorScheme.Dark if dark else Qt.ColorScheme.Light)
+        self._applying = False
+        self._settle()
+
+    def _settle(self) -> bool:
+        """Make palette and style agree with the scheme; whether anything had to change."""
+        before = (self._dark, self._app.palette().color(QPalette.ColorRole.Window))
+        self._dark = self._system_dark if self._choice is ThemeChoice.SYSTEM else self._choice is ThemeChoice.DARK
+        self._applying = True
+        if self._app.styleHints().accessibility().contrastPreference() == Qt.ContrastPreference.HighContrast:
+            # a person who asked the system for more contrast gets the system's colours
             self._dark = _is_dark(self._app.palette())
-            return  # a person who asked the system for more contrast gets the system's colours
+        else:
+            self._force_palette()
+        self._applying = False
+        return before != (self._dark, self._app.palette().color(QPalette.ColorRole.Window))
+
+    def _force_palette(self) -> None:
         native = self._app.style().name().lower() != "fusion"
         if native and _is_dark(self._app.palette()) != self._dark:
             # no platform theme that follows setColorScheme: our own palette, on a style that uses it fully
             self._app.setStyle("Fusion")
             native = False
-        if not native:
-            self._app.setPalette(build_palette(DARK if self._dark else LIGHT))
+        if native:
+            return
+        wanted, present = build_palette(DARK if self._dark else LIGHT), self._app.palette()
+        roles = (
+            QPalette.ColorRole.Window,
+            QPalette.ColorRole.Base,
+            QPalette.ColorRole.Text,
+            QPalette.ColorRole.Highlight,
+        )
+        if any(wanted.color(role) != present.color(role) for role in roles):
+            self._app.setPalette(wanted)
 
 
 def build_palette(colors: dict[Token, str]) -> QPalette:

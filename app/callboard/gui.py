@@ -1,0 +1,54 @@
+"""The window's entry: what must happen before Qt is loaded, in the order that makes it quick.
+
+A second start hands over to the first window; the engine is started before the slow imports, so that it comes up
+while Qt does. Everything with a widget in it is in ui.application.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from callboard.core.errors import FIXES
+from callboard.system.paths import find_paths
+from callboard.ui.display import has_display
+from callboard.ui.engine_child import EngineChild
+from callboard.ui.hand_over import hand_over
+
+EXIT_NO_DISPLAY = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the window until the person quits; the exit code (2: no display)."""
+    parser = argparse.ArgumentParser(prog="callboard run", description="Open the window and run the servers.")
+    parser.add_argument("--background", action="store_true", help="start hidden in the tray, where there is one")
+    parser.add_argument("--show", action="store_true", help="show the window (the default)")
+    options = parser.parse_args(arguments)
+    return open_window(background=options.background and not options.show)
+
+
+def open_window(*, background: bool = False) -> int:
+    """Open the window, or bring up the one that is open already; returns when the person has quit.
+
+    With ``background`` it stays hidden where there is a tray to find it in.
+    """
+    if not has_display():
+        sys.stderr.write(f"callboard: no-display: There is no screen to open a window on. {FIXES['no-display']}\n")
+        return EXIT_NO_DISPLAY
+    paths = find_paths()
+    paths.create()
+    activation = os.environ.get("XDG_ACTIVATION_TOKEN", "")
+    if hand_over(paths, activation=activation):
+        return 0
+    first_start = not paths.roster.exists()
+    child = EngineChild(paths)
+    if not child.other_is_alive():
+        child.start()
+
+    from callboard.ui.application import run_window  # Qt: a quarter of a second
+
+    return run_window(paths, child, background=background, first_start=first_start)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
