@@ -39,11 +39,10 @@ class WireNames:
         unique = list(dict.fromkeys(owners))
         plain = {owner: _plain(*owner) for owner in unique}
         spellings = Counter(wire.casefold() for wire in plain.values() if wire is not None)
+        free = {owner: wire for owner, wire in plain.items() if wire is not None and spellings[wire.casefold()] == 1}
         # plain names first: they must not depend on what others are called
-        for owner in sorted(unique, key=lambda item: (plain[item] is None, item)):
-            wire = plain[owner]
-            if wire is None or spellings[wire.casefold()] > 1:
-                wire = _hashed(owner, taken)
+        for owner in sorted(unique, key=lambda item: (item not in free, item)):
+            wire = free.get(owner) or _hashed(owner, taken)
             taken.add(wire.casefold())
             self._wire[owner] = wire
             self._owners[wire] = owner
