@@ -60,12 +60,15 @@ class CallsModel(QAbstractTableModel):
         self._filter = CallFilter()
         self._generation = 0  # answers to questions of an older one are not for us any more
         self._loaded = False
+        self._stale = True  # rows that are held may not be true any more
         self._paused = False
         self._unseen = 0
         self._total = 0
         self._pages: OrderedDict[int, list[CallView | None]] = OrderedDict()
         self._rows: dict[int, int] = {}  # call id -> row, of the rows held
         self._recent: OrderedDict[int, CallView] = OrderedDict()
+        self._clients: set[str] = set()
+        self._tools: set[tuple[str, str]] = set()
         self._pending: dict[int, CallView] = {}
         self._wanted: OrderedDict[int, None] = OrderedDict()
         self._asked: set[int] = set()
@@ -118,8 +121,10 @@ class CallsModel(QAbstractTableModel):
         if role not in (Role.VIEW, Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
             return None
         call = self.call_at(index.row())
-        if role == Role.VIEW or call is None:
+        if role == Role.VIEW:
             return call
+        if call is None:
+            return "…" if index.column() == self.TIME and role == Qt.ItemDataRole.DisplayRole else None
         if role == Qt.ItemDataRole.DisplayRole:
             return self._text(call, index.column())
         return self._tip(call, index.column())
@@ -196,12 +201,21 @@ class CallsModel(QAbstractTableModel):
         """Whether new rows are held back."""
         return self._paused
 
+    @property
+    def clients(self) -> list[str]:
+        """Clients that were seen so far, in alphabetical order."""
+        return sorted(self._clients)
+
+    def tools(self, server: str) -> list[str]:
+        """Tools that were seen so far, of one server or of all (""), in alphabetical order."""
+        return sorted({tool for owner, tool in self._tools if server in ("", owner)})
+
     # what a page asks for
 
     def reload(self) -> None:
         """Read everything anew; the rows shown stay until the answer is there."""
         self._generation += 1
-        self._loaded = False
+        self._stale = True
         self._asked.clear()
         self._tail_asked = self._tail_again = False
         self._ask_tail()
@@ -210,6 +224,7 @@ class CallsModel(QAbstractTableModel):
         """Show only what matches."""
         if narrowed != self._filter:
             self._filter = narrowed
+            self._loaded = False
             self.reload()
 
     def set_paused(self, paused: bool) -> None:
@@ -262,6 +277,8 @@ class CallsModel(QAbstractTableModel):
             self._rows.pop(old.id, None)
         page[place] = newest
         self._rows[call.id] = row
+        self._clients.add(call.client)
+        self._tools.add((call.server, call.tool))
         return True
 
     def _announce(self, first: int, last: int) -> None:
@@ -310,8 +327,14 @@ class CallsModel(QAbstractTableModel):
             self._set_unseen(max(0, page.total - self._total))
             return
         first_time, self._loaded = not self._loaded, True
+        stale, self._stale = self._stale, False
         if first_time or not self._continues(page):
             self._replace(page)
+        elif stale:
+            self._pages.clear()
+            self._rows.clear()
+            self._extend(page)
+            self._announce(0, self._total - 1)
         else:
             self._extend(page)
         if first_time:

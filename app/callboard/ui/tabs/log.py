@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QHideEvent, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -23,6 +23,7 @@ from callboard.ui.engine_link import EngineLink
 from callboard.ui.icons import Icons
 from callboard.ui.theme import Theme
 from callboard.ui.widgets.empty_state import EmptyState
+from callboard.ui.widgets.jump_button import JumpButton
 from callboard.ui.widgets.log_view import LogView
 
 
@@ -48,8 +49,7 @@ class LogTab(QWidget):
         self._wrap.setCheckable(True)
         self._wrap.setToolTip(self.tr("Break long lines"))
         self._copy = QPushButton(self.tr("Copy all"))
-        self._newest = QPushButton(self.tr("Jump to newest"), self.view)
-        icons.set_on(self._newest, "arrow-down")
+        self._newest = JumpButton(icons, self.view)
         self._empty = EmptyState(theme)
         self._lay_out()
         self._connect()
@@ -76,12 +76,11 @@ class LogTab(QWidget):
         layout.setSpacing(0)
         layout.addLayout(bar)
         layout.addLayout(self._stack, 1)
-        self._newest.hide()
-        self.view.installEventFilter(self)
 
     def _connect(self) -> None:
         self._link.logLines.connect(self._take_live)
         self._link.resynced.connect(self._resync)
+        self._link.serverRemoved.connect(self._removed)
         self._search.textChanged.connect(self._show_search)
         self._search.returnPressed.connect(self._find)
         self._previous.clicked.connect(lambda: self._find(backward=True))
@@ -89,7 +88,7 @@ class LogTab(QWidget):
         self._wrap.toggled.connect(self._set_wrap)
         self._copy.clicked.connect(self._copy_all)
         self._newest.clicked.connect(self.view.jump_to_end)
-        self.view.atEndChanged.connect(self._show_newest)
+        self.view.atEndChanged.connect(lambda at_end: self._newest.set_needed(not at_end))
         self.view.linesChanged.connect(self._lines_changed)
 
     # for the detail
@@ -127,6 +126,10 @@ class LogTab(QWidget):
         self._early.clear()
         self.view.clear_lines()
 
+    def _removed(self, name: str) -> None:
+        if name == self._name:
+            self._start_anew()
+
     def _resync(self) -> None:
         if self.isVisible():
             self._read()
@@ -162,9 +165,12 @@ class LogTab(QWidget):
 
     def _take_page(self, page: LogPage) -> None:
         self._loading = False
-        lost = page.lines[0].n - self._last - 1 if page.lines and self._last else page.dropped
-        if lost > 0 and page.lines:
-            text = self.tr("{n} earlier lines are not kept here").format(n=lost)
+        if page.next < self._last:  # the server was removed and added again: its lines are counted anew
+            self._start_anew()
+            self._read()
+            return
+        if page.dropped and page.lines:
+            text = self.tr("{n} earlier lines are only in the log's file").format(n=page.dropped)
             self.view.append_lines([LogLine(n=0, at=page.lines[0].at, stream="mark", text=text)])
         self._take(page.lines)
         early, self._early = self._early, []
@@ -240,19 +246,3 @@ class LogTab(QWidget):
     def _copy_all(self) -> None:
         lines = (f"{formats.exact_time(line.at)} {line.text}" for line in self.view.lines)
         QGuiApplication.clipboard().setText("\n".join(lines))
-
-    def _show_newest(self, at_end: bool) -> None:
-        self._newest.setVisible(not at_end)
-        self._place_newest()
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Keep the button in the corner of the view."""
-        if watched is self.view and event.type() == QEvent.Type.Resize:
-            self._place_newest()
-        return super().eventFilter(watched, event)
-
-    def _place_newest(self) -> None:
-        size = self._newest.sizeHint()
-        self._newest.resize(size)
-        right = self.view.width() - size.width() - self.view.verticalScrollBar().width() - 12
-        self._newest.move(right, self.view.height() - size.height() - self.view.horizontalScrollBar().height() - 8)

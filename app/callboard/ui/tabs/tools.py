@@ -26,13 +26,14 @@ from callboard.core.health import State
 from callboard.ui.delegates.tool_row import ToolRowDelegate
 from callboard.ui.engine_link import EngineLink
 from callboard.ui.icons import Icons
+from callboard.ui.models.pretty import dump
 from callboard.ui.models.roles import Role
 from callboard.ui.models.tools import ToolListModel
 from callboard.ui.tabs.tool_page import tool_html
 from callboard.ui.theme import Theme
 from callboard.ui.widgets.copy_button import CopyButton
 from callboard.ui.widgets.empty_state import EmptyState
-from callboard.ui.widgets.json_view import JsonView, dump
+from callboard.ui.widgets.json_view import JsonView
 
 
 class ToolsTab(QWidget):

@@ -1,8 +1,6 @@
 """JSON as a person reads it."""
 
-import json
 import re
-from typing import Any
 
 from PySide6.QtGui import QFontDatabase, QSyntaxHighlighter, QTextCharFormat, QTextDocument, QTextOption
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QWidget
@@ -10,22 +8,8 @@ from PySide6.QtWidgets import QFrame, QPlainTextEdit, QWidget
 from callboard.ui.theme import Theme, Token
 
 _COLORED = 32_768  # characters; colouring a longer text would be felt
-_TOKEN = re.compile(
-    r'(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:))|(?P<string>"(?:[^"\\]|\\.)*")|(?P<word>\b(?:true|false|null)\b)'
-)
-
-
-def pretty(text: str) -> str:
-    """Indented JSON; a text that is not JSON (one that was cut, say) as it is."""
-    try:
-        return dump(json.loads(text))
-    except (ValueError, RecursionError):
-        return text
-
-
-def dump(value: Any) -> str:
-    """A value as indented JSON."""
-    return json.dumps(value, ensure_ascii=False, indent=2)
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_TOKEN = re.compile(rf"(?P<key>{_STRING}(?=\s*:))|(?P<string>{_STRING})|(?P<word>\b(?:true|false|null)\b)")
 
 
 class JsonView(QPlainTextEdit):
