@@ -36,8 +36,8 @@ from callboard.api.schema import (
     TokenView,
     ToolView,
     UndoRequest,
-    Validation,
     ValidateRequest,
+    Validation,
 )
 from callboard.core.errors import FIXES, CallboardError
 from callboard.system.engine_file import EngineAddress, read_engine_file
@@ -55,6 +55,7 @@ class EngineClient:
     def __init__(self, address: EngineAddress, *, timeout: float = 30.0) -> None:
         self.address = address
         self._timeout = timeout
+        self._closed = False
         self._http: httpx2.AsyncClient | None = None
 
     @classmethod
@@ -74,7 +75,8 @@ class EngineClient:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections; the client must not be used afterwards."""
+        """Close the connections. What is asked then, or still on its way, ends as ``engine-unreachable``."""
+        self._closed = True
         if self._http is not None:
             await self._http.aclose()
             self._http = None
@@ -262,6 +264,10 @@ class EngineClient:
             )
         except httpx2.HTTPError as error:
             raise _unreachable(error) from error
+        except RuntimeError as error:
+            if self._closed:
+                raise _unreachable(error) from error
+            raise
         if answer.status_code >= 400:
             raise _error(answer)
         return None if kind is None else msgspec.json.decode(answer.content, type=kind)

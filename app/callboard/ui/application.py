@@ -11,7 +11,7 @@ from logging.handlers import RotatingFileHandler
 
 from PySide6.QtCore import QEvent, QObject, QSettings, Qt, QTimer, QtMsgType, QUrl, qInstallMessageHandler
 from PySide6.QtGui import QDesktopServices, QIcon
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
 
 import callboard
 from callboard.api.client import EngineClient
@@ -144,8 +144,10 @@ class Shell(QObject):
     def _make_window(self) -> MainWindow:
         welcome = WelcomePage(self.link, self.actions, self.theme, self.icons, resource("app-icon", "callboard.svg"))
         welcome.dismissed.connect(self._dismiss_welcome)
-        servers = ServersPage(self.link, self.actions)
-        calls = CallsPage(self.link)
+        self.servers_page = ServersPage(
+            self.link, self.actions, self.theme, self.icons, self._settings, self._make_form
+        )
+        self.calls_page = CallsPage(self.link, self.actions, self.theme, self.icons, self._settings)
         window = MainWindow(
             self.link,
             self.actions,
@@ -153,8 +155,8 @@ class Shell(QObject):
             self.icons,
             self._settings,
             [
-                Page("servers", self.tr("Servers"), servers, "servers"),
-                Page("calls", self.tr("Calls"), calls, "calls"),
+                Page("servers", self.tr("Servers"), self.servers_page, "servers"),
+                Page("calls", self.tr("Calls"), self.calls_page, "calls"),
                 Page("welcome", self.tr("Welcome"), welcome),
             ],
         )
@@ -173,9 +175,9 @@ class Shell(QObject):
         self.tray.quitRequested.connect(self.quit)
         self.tray.startEngineRequested.connect(self.keeper.start_now)
         self.tray.availableChanged.connect(self._tray_changed)
-        self.actions.openRequested.connect(self._show_servers)
-        self.actions.logRequested.connect(self._show_servers)
-        self.actions.callRequested.connect(self._show_calls)
+        self.actions.openRequested.connect(self._show_server)
+        self.actions.logRequested.connect(self._show_log)
+        self.actions.callRequested.connect(self._show_call)
         self.actions.failed.connect(self._show_trouble)
         self.link.rosterChanged.connect(lambda _view: self._note_roster())
         self.keeper.restarting.connect(lambda *_: self._say_down(self.tr("Starting the engine again…"), starting=True))
@@ -218,13 +220,24 @@ class Shell(QObject):
         if not self.tray.available and not self.window.isVisible() and not self._quit.is_set():
             self.window.show()
 
-    def _show_servers(self, _name: str) -> None:
+    def _show_server(self, name: str) -> None:
         self.window.open_page("servers")
+        if name:
+            self.servers_page.show_server(name)
         self.show()
 
-    def _show_calls(self, call_id: int) -> None:
-        self.window.open_page("calls")
+    def _show_log(self, name: str) -> None:
+        self.window.open_page("servers")
+        self.servers_page.show_log(name)
         self.show()
+
+    def _show_call(self, call_id: int) -> None:
+        self.window.open_page("calls")
+        self.calls_page.show_call(call_id)
+        self.show()
+
+    def _make_form(self, name: str) -> QWidget:
+        return QWidget()
 
     def _show_trouble(self, _error: CallboardError) -> None:
         if not self.window.isVisible():

@@ -63,6 +63,7 @@ class EngineLink(QObject):
         self._engine_file = engine_file
         self._address: EngineAddress | None = None
         self._seq = -1
+        self._was_connected = False  # :attr:`connected` was told, :attr:`disconnected` not yet
         self._pending = _Pending()
         self._flush_timer = QTimer(self)
         self._flush_timer.setSingleShot(True)
@@ -114,15 +115,17 @@ class EngineLink(QObject):
         """Connect, follow the events, connect again when the connection breaks; runs until cancelled."""
         delay = FIRST_DELAY
         while True:
-            reason = ""
             address = read_engine_file(self._engine_file)
             if address is not None:
                 try:
                     await self._follow(address)
+                    reason = ""
                 except CallboardError as error:
                     reason = error.message
-            if self._lost(reason):
-                delay = FIRST_DELAY
+                if self._was_connected:
+                    self._was_connected = False
+                    delay = FIRST_DELAY
+                    self.disconnected.emit(reason or QCoreApplication.translate("EngineLink", "The engine has ended."))
             await asyncio.sleep(delay)
             delay = min(delay * 2, LAST_DELAY)
 
@@ -140,10 +143,12 @@ class EngineLink(QObject):
             first = asyncio.ensure_future(anext(events, None))
             try:
                 await _first_of(first, opened)
+                self.client = client
                 if after < 0:
                     await self._read_all(client)
                 self._address = address
-                self.attach(client)
+                self._was_connected = True
+                self.connected.emit()
                 event = await first
                 while event is not None:
                     if event.kind == "reset":
@@ -153,6 +158,7 @@ class EngineLink(QObject):
                     self._seq = event.seq
                     event = await anext(events, None)
             finally:
+                self._detach()
                 first.cancel()
                 with contextlib.suppress(asyncio.CancelledError, CallboardError):
                     await first
@@ -164,21 +170,11 @@ class EngineLink(QObject):
         )
         self.reset(engine=engine, servers=servers, roster=roster, secrets=secrets, calls=page.calls)
 
-    def _lost(self, reason: str) -> bool:
-        """Note that the connection is gone; whether there was one."""
-        if self.client is None:
-            return False
-        self.client = None
-        self.flush()
-        self.disconnected.emit(reason or QCoreApplication.translate("EngineLink", "The engine has ended."))
-        return True
-
     # state in
 
-    def attach(self, client: EngineClient) -> None:
-        """Take ``client`` for requests from now on: it answers, and :meth:`reset` has been called."""
-        self.client = client
-        self.connected.emit()
+    def _detach(self) -> None:
+        self.client = None
+        self.flush()
 
     def reset(
         self,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from PySide6.QtCore import QByteArray, QSettings, Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup, QCloseEvent, QKeySequence
@@ -64,8 +65,7 @@ class MainWindow(QMainWindow):
         self.notices = NoticeBar(theme, icons)
         self.setWindowTitle(self.tr("Callboard"))
         self.setMinimumSize(760, 480)
-        self._build_body(pages)
-        self.toast = Toast(theme, self.centralWidget())
+        self.toast = Toast(theme, self._build_body(pages))
         self.status_line = StatusLine(link, actions, theme, icons)
         self.statusBar().setSizeGripEnabled(False)
         self.statusBar().addWidget(self.status_line, 1)
@@ -83,6 +83,7 @@ class MainWindow(QMainWindow):
     def open_page(self, key: str) -> None:
         """Show a page."""
         self._stack.setCurrentWidget(self._pages[key].widget)
+        self._pages[key].widget.setFocus(Qt.FocusReason.OtherFocusReason)
         self._rail.mark(key)
         if self._pages[key].icon:
             self._settings.setValue("page", key)
@@ -111,7 +112,7 @@ class MainWindow(QMainWindow):
 
     # building
 
-    def _build_body(self, pages: list[Page]) -> None:
+    def _build_body(self, pages: list[Page]) -> QWidget:
         for place, page in enumerate(page for page in pages if page.icon):
             self._rail.add(page.key, page.title, page.icon, _page_keys(place))
         for page in pages:
@@ -128,6 +129,7 @@ class MainWindow(QMainWindow):
         row.addWidget(self._rail)
         row.addLayout(column, 1)
         self.setCentralWidget(body)
+        return body
 
     def _build_menus(self) -> None:
         keys = QKeySequence.StandardKey
@@ -143,7 +145,7 @@ class MainWindow(QMainWindow):
 
         view = self.menuBar().addMenu(self.tr("&View"))
         for place, page in enumerate(page for page in self._pages.values() if page.icon):
-            self._add(view, page.title, lambda key=page.key: self.open_page(key), _page_keys(place))
+            self._add(view, page.title, partial(self.open_page, page.key), _page_keys(place))
         view.addSeparator()
         self._build_theme_menu(view.addMenu(self.tr("&Theme")))
 
@@ -163,7 +165,7 @@ class MainWindow(QMainWindow):
             (ThemeChoice.LIGHT, self.tr("&Light")),
             (ThemeChoice.DARK, self.tr("&Dark")),
         ):
-            action = self._add(menu, title, lambda choice=choice: self._theme.set_choice(choice))
+            action = self._add(menu, title, partial(self._theme.set_choice, choice))
             action.setCheckable(True)
             action.setChecked(self._theme.choice is choice)
             group.addAction(action)

@@ -93,10 +93,10 @@ class NoticeBar(QWidget):
                 row.hide()
                 row.deleteLater()
         for place, notice in enumerate(shown):
-            row = self._rows.get(notice.key)
-            if row is None:
-                row = self._rows[notice.key] = _NoticeRow(notice, self._theme, self._icons, self)
-                row.closed.connect(self.drop)
+            if notice.key not in self._rows:
+                self._rows[notice.key] = _NoticeRow(notice, self._theme, self._icons, self)
+                self._rows[notice.key].closed.connect(self.drop)
+            row = self._rows[notice.key]
             self._layout.removeWidget(row)
             self._layout.insertWidget(place, row)
             row.show()
@@ -179,6 +179,7 @@ class Toast(QFrame):
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
+        self._under = parent
         self._theme = theme
         self._label = QLabel()
         self._button = QPushButton()
@@ -217,7 +218,7 @@ class Toast(QFrame):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Keep the place when the window is resized."""
-        if watched is self.parent() and event.type() == QEvent.Type.Resize and self.isVisible():
+        if watched is self._under and event.type() == QEvent.Type.Resize and self.isVisible():
             self._place()
         return False
 
@@ -235,10 +236,10 @@ class Toast(QFrame):
         painter.end()
 
     def _place(self) -> None:
-        parent = self.parentWidget()
-        self.setMaximumWidth(max(200, parent.width() - 48))
+        under = self._under
+        self.setMaximumWidth(max(200, under.width() - 48))
         self.adjustSize()
-        self.move((parent.width() - self.width()) // 2, parent.height() - self.height() - 20)
+        self.move((under.width() - self.width()) // 2, under.height() - self.height() - 20)
 
     def _pressed(self) -> None:
         run, self._run = self._run, None

@@ -57,7 +57,7 @@ class SingleInstance(QObject):
             if connection.bytesAvailable() > MESSAGE_LIMIT:
                 connection.abort()
             return
-        line = connection.readLine(MESSAGE_LIMIT).data()
+        line = bytes(connection.readLine(MESSAGE_LIMIT).data())
         try:
             message = json.loads(line)
             activation = str(message["activation"]) if message["show"] is True else None

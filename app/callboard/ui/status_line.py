@@ -37,6 +37,7 @@ class StatusLine(QWidget):
         row.addStretch(1)
         row.addWidget(self._calls)
         row.addWidget(self._url)
+        self.setMinimumHeight(self._url.sizeHint().height() + 4)
         self._waiting = self.tr("Starting the engine…")
         for signal in (link.connected, link.engineChanged, link.serversReset, link.serverChanged, link.serverRemoved):
             signal.connect(self.refresh)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtSvgWidgets import QSvgWidget
 from PySide6.QtWidgets import (
@@ -20,11 +20,12 @@ from PySide6.QtWidgets import (
 )
 
 from callboard.api.schema import ClientView, ServerView
-from callboard.core.health import Action, State
+from callboard.core.health import Action, Severity, State
 from callboard.ui import words
 from callboard.ui.actions import ServerActions
 from callboard.ui.engine_link import EngineLink
 from callboard.ui.icons import Icons
+from callboard.ui.primary_button import PrimaryButton
 from callboard.ui.severity import StatusPill
 from callboard.ui.theme import Theme, Token
 
@@ -53,7 +54,7 @@ class WelcomePage(QScrollArea):
         self._icons = icons
         self._server_card = ServerCard(actions, theme)
         self._clients = QMenu(self)
-        self._copy = QPushButton(self.tr("Copy VS Code config"))
+        self._copy = PrimaryButton(self.tr("Copy VS Code config"), "copy", theme, icons)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         self.setAccessibleName(self.tr("Welcome"))
@@ -140,22 +141,13 @@ class WelcomePage(QScrollArea):
         self._theme.changed.connect(draw)
 
     def _build_buttons(self) -> QHBoxLayout:
-        font = self._copy.font()
-        font.setPointSizeF(font.pointSizeF() * 1.2)
-        font.setWeight(font.Weight.DemiBold)
-        self._copy.setFont(font)
-        self._copy.setDefault(True)
-        self._copy.setMinimumHeight(46)
-        self._copy.setIconSize(QSize(20, 20))
-        self._icons.set_on(self._copy, "copy", Token.ON_ACCENT)
         self._copy.clicked.connect(lambda: self._actions.copy_vscode_config())
-        self._accent(self._copy)
-        self._theme.changed.connect(lambda: self._accent(self._copy))
+        self.setFocusProxy(self._copy)
         others = QToolButton()
         others.setText(self.tr("Another client"))
         others.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         others.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
-        others.setMinimumHeight(46)
+        others.setFixedHeight(self._copy.sizeHint().height() - 6)
         others.setMenu(self._clients)
         others.setAccessibleName(self.tr("Copy the configuration for another client"))
         row = QHBoxLayout()
@@ -163,12 +155,6 @@ class WelcomePage(QScrollArea):
         row.addWidget(self._copy, 1)
         row.addWidget(others)
         return row
-
-    def _accent(self, button: QPushButton) -> None:
-        palette = button.palette()
-        palette.setColor(palette.ColorRole.Button, self._theme.color(Token.ACCENT))
-        palette.setColor(palette.ColorRole.ButtonText, self._theme.color(Token.ON_ACCENT))
-        button.setPalette(palette)
 
     def _build_hint(self) -> QLabel:
         hint = QLabel(
@@ -247,6 +233,8 @@ class ServerCard(QWidget):
         texts.addWidget(self._note)
         row = QHBoxLayout(self)
         row.setContentsMargins(16, 14, 14, 14)
+        self._pill.set_state(words.state_word(State.STOPPED), Severity.OFF)
+        self.setMinimumHeight(self._pill.sizeHint().height() + self._note.sizeHint().height() + 36)
         row.addLayout(texts, 1)
         row.addWidget(self._button)
         theme.changed.connect(self._recolor)
