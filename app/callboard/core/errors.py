@@ -55,6 +55,8 @@ FIXES: dict[str, str] = {
     # gateway and engine
     "port-in-use": "Use the address shown, or end the program that has the port.",
     "gateway-down": "Choose a free port in the roster (gateway: {port: …}).",
+    "gateway-open": "Set gateway: {auth: token} in the roster.",
+    "tokens-unsaved": "Make the state folder writable.",
     "body-too-large": "Send less at once; the limit is 64 MiB.",
     "unauthorized": "Send the token that `callboard snippet` prints.",
     "host-refused": "Use the address 127.0.0.1 or localhost.",

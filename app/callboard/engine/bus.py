@@ -8,11 +8,13 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator
+from itertools import islice
 from typing import Any, Final
 
 from callboard.api.schema import Event, EventKind
 
 KEPT: Final = 10_000
+BATCH: Final = 500
 
 
 class Bus:
@@ -65,12 +67,12 @@ class Bus:
             self._listeners -= 1
 
     def _after(self, number: int) -> list[Event] | None:
-        """The events after a number, at most 500; None if some of them are gone."""
+        """The events after a number, at most ``BATCH``; None if some of them are gone."""
         missing = self._last - number
         if missing > len(self._events):
             return None
         start = len(self._events) - missing
-        return [self._events[index] for index in range(start, min(start + 500, len(self._events)))]
+        return list(islice(self._events, start, start + BATCH))
 
     def close(self) -> None:
         """End all readings."""

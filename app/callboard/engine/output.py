@@ -26,8 +26,15 @@ class OutputLog:
     ``on_lines(server, lines)`` hears new lines in batches, at most one every 50 ms for each server; it must not raise.
     """
 
-    def __init__(self, folder: Path, on_lines: Callable[[str, list[LogLine]], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        on_lines: Callable[[str, list[LogLine]], None],
+        redact: Callable[[str], str] | None = None,
+    ) -> None:
+        """``redact`` is for all servers that :meth:`set_redact` gave none of their own; text may be many lines."""
         self.files = LogFiles(folder)
+        self._redact = redact
         self._on_lines = on_lines
         self._servers: dict[str, _ServerLog] = {}
         self._total = 0
@@ -57,10 +64,10 @@ class OutputLog:
         self._store(server, log, [("mark", neutralise(text))])
         self._schedule()
 
-    def begin_run(self, server: str, text: str) -> None:
-        """The separator before a new run; :meth:`tail` and :meth:`last_lines` look no further back."""
-        self.mark(server, text)
+    def begin_run(self, server: str) -> None:
+        """A new run begins: :meth:`tail` and :meth:`last_lines` look no further back."""
         log = self._log(server)
+        self._take(server, log, ended=True)
         log.run = log.next
         log.last_output = 0.0
 
@@ -121,6 +128,8 @@ class OutputLog:
         log = self._servers.get(server)
         if log is None:
             log = self._servers[server] = _ServerLog()
+            for reader in log.readers.values():
+                reader.redact = self._redact or reader.redact
         return log
 
     def _schedule(self) -> None:

@@ -1,0 +1,193 @@
+"""The control API in the engine: routes from HTTP to the engine's methods. Plain ASGI, JSON by msgspec."""
+
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+import msgspec
+
+from callboard.api.schema import CallRequest, EntryEdit, SecretValue, UndoRequest, ValidateRequest
+from callboard.core.errors import CallboardError
+from callboard.engine.engine import Engine
+from callboard.engine.gateway.http import JSON, Receive, Send, read_body, respond, respond_error
+
+log = logging.getLogger(__name__)
+
+_STREAM = ((b"content-type", b"application/x-ndjson"), (b"cache-control", b"no-store"))
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a handler gets: path parameters, query, and the decoded body if the route has one."""
+
+    path: tuple[str, ...]
+    query: dict[str, str]
+    body: Any
+
+    def number(self, name: str, default: int) -> int:
+        """A query parameter that is an integer; raises ``bad-request``."""
+        try:
+            return int(self.query.get(name, default))
+        except ValueError:
+            raise CallboardError("bad-request", f"The parameter {name} must be an integer.") from None
+
+
+Handler = Callable[[Request], Awaitable[Any]]
+
+
+class ControlServer:
+    """Answers ``/api/v1``. The gateway has checked the admin token. Engine loop only."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._routes = _routes(engine)
+
+    async def __call__(self, method: str, path: str, query: str, receive: Receive, send: Send) -> None:
+        """See ControlApi."""
+        values = {key: entries[-1] for key, entries in parse_qs(query, keep_blank_values=True).items()}
+        try:
+            if path == "/events" and method == "GET":
+                await self._events(Request((), values, None), receive, send)
+                return
+            handler, parts, body_type = self._find(method, path)
+            body = await _body(receive, body_type)
+            result = await handler(Request(parts, values, body))
+        except CallboardError as error:
+            await respond_error(send, error)
+            return
+        except ConnectionError:
+            raise
+        except Exception:
+            log.exception("%s %s failed", method, path)
+            await respond_error(send, CallboardError("internal", "The engine failed to answer; see its log."))
+            return
+        if result is None:
+            await respond(send, 204, headers=())
+        else:
+            await respond(send, 200, result if isinstance(result, bytes) else msgspec.json.encode(result), (JSON,))
+
+    def _find(self, method: str, path: str) -> tuple[Handler, tuple[str, ...], Any]:
+        allowed = []
+        for verb, pattern, handler, body_type in self._routes:
+            found = pattern.fullmatch(path)
+            if found and verb == method:
+                return handler, tuple(unquote(part) for part in found.groups()), body_type
+            if found:
+                allowed.append(verb)
+        if allowed:
+            raise CallboardError("bad-request", f"{path} takes {', '.join(allowed)}, not {method}.")
+        raise CallboardError("not-found", f"There is nothing at {path}.")
+
+    async def _events(self, request: Request, receive: Receive, send: Send) -> None:
+        """The event stream: one JSON object a line; empty lines keep the connection alive."""
+        await send({"type": "http.response.start", "status": 200, "headers": list(_STREAM)})
+        encoder = msgspec.json.Encoder()
+        await send({"type": "http.response.body", "body": b"\n", "more_body": True})
+        async for batch in self._engine.bus.read(request.number("after", -1)):
+            lines = b"".join(encoder.encode(event) + b"\n" for event in batch) or b"\n"
+            await send({"type": "http.response.body", "body": lines, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _body(receive: Receive, body_type: Any) -> Any:
+    data = await read_body(receive)
+    if body_type is None:
+        return None
+    try:
+        return msgspec.json.decode(data, type=body_type)
+    except msgspec.DecodeError as error:
+        raise CallboardError("bad-request", f"The body is wrong: {error}.") from None
+
+
+def _routes(engine: Engine) -> list[tuple[str, re.Pattern[str], Handler, Any]]:
+    async def calls(request: Request) -> Any:
+        filters = {key: request.query.get(key, "") for key in ("server", "tool", "client", "status", "text")}
+        return await engine.call_log.page(request.number("offset", -1), request.number("limit", 256), **filters)
+
+    async def call(request: Request) -> Any:
+        if not request.path[0].isdigit():
+            raise CallboardError("not-found", "A call has a number.")
+        return await engine.call_log.detail(int(request.path[0]))
+
+    async def log_page(request: Request) -> Any:
+        return engine.log_page(request.path[0], request.number("after", 0), request.number("limit", 5000))
+
+    async def call_tool(request: Request) -> Any:
+        return await engine.call_tool(request.path[0], request.body.tool, request.body.arguments)
+
+    async def save(request: Request) -> Any:
+        return await engine.save_entry(request.path[0], request.body)
+
+    async def remove(request: Request) -> Any:
+        return await engine.remove_entry(request.path[0], request.query.get("revision", ""))
+
+    async def snippet(request: Request) -> Any:
+        query = request.query
+        return engine.snippet(request.path[0], query.get("server", ""), with_token=bool(query.get("with_token")))
+
+    async def set_secret(request: Request) -> Any:
+        await engine.set_secret(request.path[0], request.body.value)
+
+    async def delete_secret(request: Request) -> Any:
+        await engine.delete_secret(request.path[0])
+
+    async def doctor(request: Request) -> Any:
+        return await engine.doctor(request.query.get("server", ""))
+
+    async def act(request: Request) -> Any:
+        return await engine.act(*request.path)
+
+    async def validate(request: Request) -> Any:
+        return engine.validate(request.body.name, request.body.entry, request.body.editing)
+
+    async def undo(request: Request) -> Any:
+        return await engine.undo(request.body.undo)
+
+    async def token(request: Request) -> Any:
+        return {"token": engine.token(request.path[0])}
+
+    async def quit_engine(request: Request) -> Any:
+        engine.ask_to_quit()
+
+    async def engine_view(request: Request) -> Any:
+        return await engine.view()
+
+    async def secrets(request: Request) -> Any:
+        return await engine.secrets_view()
+
+    def plain(function: Callable[..., Any]) -> Handler:
+        async def handler(request: Request) -> Any:
+            return function(*request.path)
+
+        return handler
+
+    table: list[tuple[str, str, Handler, Any]] = [
+        ("GET", "/engine", engine_view, None),
+        ("POST", "/engine/quit", quit_engine, None),
+        ("GET", "/doctor", doctor, None),
+        ("GET", "/servers", plain(engine.servers), None),
+        ("GET", "/servers/*", plain(engine.server), None),
+        ("GET", "/servers/*/tools", plain(engine.tools), None),
+        ("GET", "/servers/*/log", log_page, None),
+        ("POST", "/servers/*/call", call_tool, CallRequest),
+        ("POST", "/servers/*/*", act, None),
+        ("GET", "/roster", plain(engine.roster_view), None),
+        ("POST", "/roster/validate", validate, ValidateRequest),
+        ("POST", "/roster/undo", undo, UndoRequest),
+        ("PUT", "/roster/servers/*", save, EntryEdit),
+        ("DELETE", "/roster/servers/*", remove, None),
+        ("GET", "/secrets", secrets, None),
+        ("PUT", "/secrets/*", set_secret, SecretValue),
+        ("DELETE", "/secrets/*", delete_secret, None),
+        ("GET", "/calls", calls, None),
+        ("GET", "/calls/*", call, None),
+        ("GET", "/clients", plain(engine.client_views), None),
+        ("GET", "/snippet/*", snippet, None),
+        ("GET", "/token/*", token, None),
+    ]
+    return [
+        (verb, re.compile(path.replace("*", "([^/]+)")), handler, body_type) for verb, path, handler, body_type in table
+    ]

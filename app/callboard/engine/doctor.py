@@ -1,0 +1,59 @@
+"""`callboard doctor`: what could be wrong, looked at and said with its fix."""
+
+from typing import TYPE_CHECKING
+
+from callboard.api.schema import Check
+from callboard.core.health import Severity
+
+if TYPE_CHECKING:
+    from callboard.engine.engine import Engine
+    from callboard.engine.server_table import ServerTable
+
+
+async def examine(engine: "Engine", table: "ServerTable", server: str) -> list[Check]:
+    """The checks of the engine, or of one server; raises ``server-unknown``."""
+    if server:
+        return _server_checks(engine, table, server)
+    view = await engine.view()
+    checks = [Check(name="engine", status="ok", message=f"Version {view.version} runs as process {view.pid}.")]
+    checks.append(Check(name="gateway", status="ok", message=f"Clients reach it at {view.mcp_url}."))
+    checks += [
+        Check(name="gateway", status="warn", message=notice.message, code=notice.code, fix=notice.fix)
+        for notice in view.notices
+    ]
+    checks.append(_roster_check(engine))
+    secrets = await engine.secrets_view()
+    checks.append(
+        Check(name="secrets", status="warn", message=secrets.problem, fix=secrets.fix)
+        if secrets.problem
+        else Check(name="secrets", status="ok", message=f"Values are kept in {secrets.backend}.")
+    )
+    for name in engine.roster_file.roster.servers:
+        checks += _server_checks(engine, table, name)
+    return checks
+
+
+def _roster_check(engine: "Engine") -> Check:
+    roster = engine.roster_view()
+    if roster.problem is not None:
+        return Check(
+            name="roster",
+            status="fail",
+            message=roster.problem.message,
+            code=roster.problem.code,
+            fix=roster.problem.fix,
+        )
+    return Check(name="roster", status="ok", message=f"{roster.path} lists {len(roster.servers)} servers.")
+
+
+def _server_checks(engine: "Engine", table: "ServerTable", name: str) -> list[Check]:
+    view = engine.server(name)
+    sentence = f"{view.state.value}{': ' + view.reason if view.reason else ''}"
+    status = "fail" if view.severity is Severity.FAILED else "warn" if view.severity is Severity.ATTENTION else "ok"
+    checks = [Check(name=name, status=status, message=sentence, code=view.error_code, fix=view.fix)]
+    checks += [
+        Check(name=name, status="warn", message=f'The tool "{tool.name}" is left out: {tool.problem}.')
+        for tool in engine.tools(name)
+        if not tool.wire_name
+    ]
+    return checks

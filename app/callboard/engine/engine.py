@@ -1,0 +1,356 @@
+"""The engine: everything that runs without a screen, behind one façade.
+
+Every action of the control API is one method of :class:`Engine`. The engine process makes, starts and stops it; all of
+it lives on one asyncio loop.
+"""
+
+import asyncio
+import logging
+import os
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from callboard import __version__
+from callboard.api.schema import (
+    CallView,
+    Check,
+    ClientView,
+    EngineView,
+    EntryEdit,
+    LogLine,
+    LogPage,
+    Notice,
+    RosterEdit,
+    RosterView,
+    SecretsView,
+    ServerView,
+    SnippetView,
+    ToolView,
+    Validation,
+)
+from callboard.clients.snippets import load_clients
+from callboard.core.errors import FIXES, CallboardError
+from callboard.engine import tasks
+from callboard.engine.bus import Bus
+from callboard.engine.calls.log import CallLog
+from callboard.engine.doctor import examine
+from callboard.engine.editing import RosterEditor
+from callboard.engine.environment import Environment
+from callboard.engine.gateway.access import Access
+from callboard.engine.gateway.app import ControlApi, GatewayApp
+from callboard.engine.gateway.clients import ClientTokens
+from callboard.engine.gateway.mcp import McpEndpoint
+from callboard.engine.gateway.server import HOST, GatewayServer, listen
+from callboard.engine.manual_call import call_tool
+from callboard.engine.masking import Masking
+from callboard.engine.output import OutputLog
+from callboard.engine.relay.catalogue import TOOLS
+from callboard.engine.relay.relay import Relay
+from callboard.engine.roster_file import RosterFile
+from callboard.engine.secrets.store import SecretStore
+from callboard.engine.server_table import ServerTable
+from callboard.engine.views import tool_views
+from callboard.system.engine_file import EngineAddress, write_engine_file
+from callboard.system.paths import Paths
+from callboard.system.resources import resource
+
+log = logging.getLogger(__name__)
+
+RECENT_SECONDS = 600.0
+COALESCE_SECONDS = 0.1
+
+
+class Engine:
+    """See the module. :meth:`start` and :meth:`stop` once each; the rest in between."""
+
+    def __init__(self, paths: Paths) -> None:
+        self.paths = paths
+        self.bus = Bus()
+        self.quit = asyncio.Event()
+        self._started = time.time()
+        self._admin_token = secrets.token_urlsafe(32)
+        self._clients = load_clients()
+        self._tokens = ClientTokens(paths.clients_file, self._clients.ids)
+        masking = Masking()
+        self.output = OutputLog(paths.logs, self._on_lines)
+        self.call_log = CallLog(paths.calls_db, masking.mask_bytes, None, self._on_calls, self._changed_engine)
+        self.secrets = SecretStore(paths.state, on_change=self._on_secrets)
+        self.roster_file = RosterFile(paths.roster, resource("starter-roster.yaml"), self._on_roster)
+        self._editor = RosterEditor(self.roster_file, self.secrets)
+        self._environment = Environment(os.environ, Path.home())
+        self._table = ServerTable(
+            self.output,
+            self.secrets,
+            self._environment,
+            masking,
+            paths.state / "eras.json",
+            on_change=self._changed_server,
+        )
+        self.relay = Relay(
+            self._table,
+            self.call_log,
+            paths.state / "catalogue",
+            on_catalogue=self._on_catalogue,
+            on_noise=self._table.noise,
+        )
+        self._table.attach(self.relay)
+        self._access = Access(self._admin_token, self._tokens.client_of)
+        self._app = GatewayApp(self._access, McpEndpoint(self.relay), self.relay.scope_exists, self._on_caller)
+        self._gateway: GatewayServer | None = None
+        self._port = self._wanted_port = 0
+        self._callers: dict[str, float] = {}
+        self._dirty: dict[str, None] = {}
+        self._flush_timer: asyncio.TimerHandle | None = None
+        self._watcher: asyncio.Task[None] | None = None
+
+    # life
+
+    async def start(self, control: ControlApi) -> None:
+        """Listen, read the roster and start its servers; returns when the gateway answers."""
+        self._app.control = control
+        await self.roster_file.load()
+        gateway = self.roster_file.roster.settings.gateway
+        self._wanted_port = gateway.port
+        sock = listen(gateway.port)
+        self._port = sock.getsockname()[1]
+        await self.call_log.open()
+        self._environment.start()
+        self._gateway = GatewayServer(self._app, sock)
+        self._on_roster()
+        await self._gateway.start()
+        self._watcher = tasks.spawn(self.roster_file.watch(), name="watch the roster")
+        await asyncio.to_thread(write_engine_file, self.paths.engine_file, self.address)
+
+    async def stop(self) -> None:
+        """End everything in order: nothing new is let in, servers are stopped, logs are written."""
+        await asyncio.to_thread(self.paths.engine_file.unlink, missing_ok=True)
+        if self._watcher is not None:
+            await tasks.cancel_and_wait(self._watcher)
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+        await self.relay.close()
+        await self._table.close()
+        self.bus.close()
+        if self._gateway is not None:
+            await self._gateway.stop()
+        await self._environment.close()
+        await self.call_log.close()
+        self.output.close()
+        self.secrets.close()
+
+    @property
+    def url(self) -> str:
+        """The gateway's address, without a path."""
+        return f"http://{HOST}:{self._port}"
+
+    @property
+    def address(self) -> EngineAddress:
+        """What window and command line need to reach this engine."""
+        return EngineAddress(pid=os.getpid(), url=self.url, admin_token=self._admin_token, version=__version__)
+
+    def ask_to_quit(self) -> None:
+        """Make the process end; returns at once."""
+        self.quit.set()
+
+    async def view(self) -> EngineView:
+        """Who and where the engine is."""
+        last_hour = await self.call_log.count_since(time.time() - 3600)
+        return self._view(last_hour)
+
+    def _view(self, last_hour: int) -> EngineView:
+        now = time.time()
+        return EngineView(
+            version=__version__,
+            pid=os.getpid(),
+            started=self._started,
+            url=self.url,
+            mcp_url=f"{self.url}/mcp",
+            port=self._port,
+            wanted_port=self._wanted_port,
+            config_dir=str(self.paths.config),
+            state_dir=str(self.paths.state),
+            log_dir=str(self.paths.logs),
+            clients=sum(now - seen < RECENT_SECONDS for seen in self._callers.values()),
+            calls_last_hour=last_hour,
+            notices=self._notices(),
+        )
+
+    def _notices(self) -> list[Notice]:
+        notices = []
+        if self._wanted_port and self._port != self._wanted_port:
+            notices.append(
+                Notice(
+                    code="port-in-use",
+                    message=f"Port {self._wanted_port} is taken by another program; the gateway listens on {self._port}.",
+                    fix=FIXES["port-in-use"],
+                )
+            )
+        if self._access.open:
+            notices.append(
+                Notice(
+                    code="gateway-open",
+                    message="The gateway is open: every program on this computer can use the servers without a token.",
+                    fix=FIXES["gateway-open"],
+                )
+            )
+        if self._tokens.problem:
+            notices.append(
+                Notice(code="tokens-unsaved", message=self._tokens.problem, fix=FIXES["tokens-unsaved"])
+            )
+        return notices + self.call_log.notices
+
+    async def doctor(self, server: str = "") -> list[Check]:
+        """Run the checks of the engine, or of one server."""
+        return await examine(self, self._table, server)
+
+    # servers
+
+    def servers(self) -> list[ServerView]:
+        """Every server in roster order."""
+        return [self.server(name) for name in self.roster_file.roster.servers]
+
+    def server(self, name: str) -> ServerView:
+        """One server; raises ``server-unknown``."""
+        return self._table.view(name, self.url)
+
+    async def act(self, name: str, action: str) -> ServerView:
+        """Start, stop, restart, retry, cancel, enable or disable a server."""
+        entry = self._table.entry(name)
+        if action in ("enable", "disable"):
+            written = dict(self.roster_file.roster.written[name])
+            written.pop("enabled", None)
+            if action == "disable":
+                written["enabled"] = False
+            if entry.enabled != (action == "enable"):
+                await self.roster_file.save_entry(name, written)
+        else:
+            self._table.act(name, action)
+        return self.server(name)
+
+    def tools(self, name: str) -> list[ToolView]:
+        """The tools of a server, the last known ones while it is stopped."""
+        self._table.entry(name)
+        return tool_views(name, self.relay.catalogue.offer(name), self.relay.view("").shown(TOOLS))
+
+    def log_page(self, name: str, after: int, limit: int) -> LogPage:
+        """Lines of a server's output."""
+        self._table.entry(name)
+        return self.output.page(name, after, limit)
+
+    async def call_tool(self, name: str, tool: str, arguments: dict[str, Any]) -> bytes:
+        """Call a tool by hand; MCP's result object as raw JSON."""
+        self._table.entry(name)
+        return await call_tool(self.relay, name, tool, arguments)
+
+    # the roster and secrets
+
+    def roster_view(self) -> RosterView:
+        """The roster in force."""
+        return self.roster_file.view()
+
+    def validate(self, name: str, entry: dict[str, Any], editing: str) -> Validation:
+        """What is wrong with an entry under edit, and what looks like a credential in it."""
+        return self._editor.validate(name, entry, editing)
+
+    async def save_entry(self, name: str, edit: EntryEdit) -> RosterEdit:
+        """Store the secrets, then the entry."""
+        saved = await self._editor.save(name, edit)
+        if edit.secrets:
+            self._table.secrets_changed(edit.secrets)
+        return saved
+
+    async def remove_entry(self, name: str, revision: str) -> RosterEdit:
+        """Take an entry out of the roster. Its secrets stay, so that it can be taken back."""
+        return await self.roster_file.remove_entry(name, revision=revision)
+
+    async def undo(self, token: str) -> RosterEdit:
+        """Take back a change."""
+        return await self.roster_file.undo(token)
+
+    async def secrets_view(self) -> SecretsView:
+        """The secret store, the names in use and who uses them."""
+        return await self.secrets.view(self._table.secret_users())
+
+    async def set_secret(self, name: str, value: str) -> None:
+        """Store a secret; servers that waited for it start."""
+        await self.secrets.set(name, value)
+        self._table.secrets_changed([name])
+
+    async def delete_secret(self, name: str) -> None:
+        """Forget a secret."""
+        await self.secrets.delete(name)
+
+    # clients
+
+    def client_views(self) -> list[ClientView]:
+        """The programs for which a configuration can be copied."""
+        return self._clients.views()
+
+    def token(self, client: str) -> str:
+        """A client's token in clear."""
+        return self._tokens.token_for(client)
+
+    def snippet(self, client: str, server: str, *, with_token: bool) -> SnippetView:
+        """A configuration for a client."""
+        if server:
+            self._table.entry(server)
+        url = f"{self.url}/servers/{quote(server)}/mcp" if server else f"{self.url}/mcp"
+        token = self._tokens.token_for(client) if with_token and client in self._tokens.ids else None
+        return self._clients.snippet(client, url, server or "callboard", token)
+
+    # what happens inside
+
+    def _on_roster(self) -> None:
+        roster = self.roster_file.roster
+        gateway = roster.settings.gateway
+        self._access.configure(open_gateway=gateway.auth == "open", hosts=gateway.hosts)
+        gone = self._table.apply(roster)
+        for name in gone:
+            self.bus.publish("server-removed", {"name": name})
+        for name in roster.servers:
+            self._changed_server(name)
+        self.bus.publish("roster", self.roster_view())
+        self._changed_engine()
+
+    def _on_catalogue(self, name: str) -> None:
+        self.bus.publish("tools", {"server": name})
+        self._changed_server(name)
+
+    def _on_lines(self, name: str, lines: list[LogLine]) -> None:
+        self.bus.publish("log", {"server": name, "lines": lines})
+
+    def _on_calls(self, calls: list[CallView]) -> None:
+        self.bus.publish("calls", {"calls": calls})
+
+    def _on_secrets(self) -> None:
+        tasks.spawn(self._publish_secrets(), name="tell of the secrets")
+
+    async def _publish_secrets(self) -> None:
+        self.bus.publish("secrets", await self.secrets_view())
+
+    def _on_caller(self, caller: str) -> None:
+        now = time.time()
+        if now - self._callers.get(caller, 0.0) > RECENT_SECONDS:
+            self._changed_engine()
+        self._callers[caller] = now
+
+    def _changed_engine(self) -> None:
+        self._changed_server("")
+
+    def _changed_server(self, name: str) -> None:
+        """Publish a server's view (or, for "", the engine's) soon; many changes at once become one event."""
+        self._dirty[name] = None
+        if self._flush_timer is None:
+            self._flush_timer = asyncio.get_running_loop().call_later(COALESCE_SECONDS, self._flush)
+
+    def _flush(self) -> None:
+        self._flush_timer = None
+        names, self._dirty = self._dirty, {}
+        for name in names:
+            if not name:
+                self.bus.publish("engine", self._view(0))
+            elif name in self.roster_file.roster.servers:
+                self.bus.publish("server", self.server(name))

@@ -1,0 +1,50 @@
+"""Tool calls made by a person, from the window or the command line: the same way as any client's, log included."""
+
+from typing import Any, Final
+
+import msgspec
+
+from callboard.core.errors import FIXES, CallboardError
+from callboard.engine.relay.envelope import raw_json
+from callboard.engine.relay.exchange import Exchange
+from callboard.engine.relay.relay import Relay
+from callboard.engine.upstream.base import Answer
+
+CLIENT: Final = "callboard"
+
+
+async def call_tool(relay: Relay, server: str, tool: str, arguments: dict[str, Any]) -> bytes:
+    """MCP's result object as raw JSON, ``isError`` included; raises CallboardError for a call that was not made."""
+    exchange = Exchange(
+        client=CLIENT,
+        caller=CLIENT,
+        owner=f"{CLIENT} {object()!r}",
+        request_id=b"1",
+        method="tools/call",
+        params={"name": raw_json(tool), "arguments": raw_json(arguments)},
+        modern=False,
+        on_done=relay.done,
+    )
+    try:
+        relay.submit(server, exchange, None)
+        while exchange.answer is None:
+            await exchange.wait()
+            exchange.messages.clear()
+            exchange.streaming = False
+    finally:
+        if not exchange.done:
+            exchange.cancel("the caller went away")
+    answer = exchange.answer
+    if answer.result is None:
+        raise _refused(answer)
+    return bytes(answer.result)
+
+
+def _refused(answer: Answer) -> CallboardError:
+    error: dict[str, Any] = msgspec.json.decode(answer.error or b"{}")
+    message = str(error.get("message", "The server refused the call."))
+    data = error.get("data")
+    own = data.get("code") if isinstance(data, dict) else None
+    if isinstance(data, dict) and own in FIXES:
+        return CallboardError(own, message, fix=str(data.get("fix", "")))
+    return CallboardError("call-refused", f"The server refused the call: {message.rstrip('.')}.")

@@ -1,0 +1,212 @@
+"""The servers of the roster in one place: their entries, their health, their connections.
+
+Between the supervisor, which runs them, and the relay, which talks to them. It is what the relay knows as Servers.
+"""
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from callboard.api.schema import ServerView
+from callboard.core.errors import CallboardError
+from callboard.core.launch import Launch, RemoteLaunch
+from callboard.core.references import names_in
+from callboard.core.roster import AnyEntry, Roster
+from callboard.core.supervision import ServerStatus
+from callboard.engine.environment import Environment
+from callboard.engine.eras import Eras
+from callboard.engine.masking import Masking
+from callboard.engine.output import OutputLog
+from callboard.engine.relay.relay import Relay
+from callboard.engine.secrets.store import SecretStore
+from callboard.engine.supervisor import Supervisor
+from callboard.engine.upstream.base import Upstream
+from callboard.engine.upstream.stdio import StdioUpstream
+from callboard.engine.views import server_view
+
+log = logging.getLogger(__name__)
+
+
+class ServerTable:
+    """Engine loop only. :meth:`attach` is called once, before anything else."""
+
+    def __init__(
+        self,
+        output: OutputLog,
+        secrets: SecretStore,
+        environment: Environment,
+        masking: Masking,
+        eras_file: Path,
+        *,
+        on_change: Callable[[str], None],
+    ) -> None:
+        """``on_change`` hears which server's view changed."""
+        self._output = output
+        self._secrets = secrets
+        self._environment = environment
+        self._masking = masking
+        self._eras = Eras(eras_file)
+        self._on_change = on_change
+        self._roster = Roster()
+        self._relay: Relay | None = None
+        self.supervisor = Supervisor(
+            connect=self._connect,
+            output=output,
+            secrets_lookup=self._secret_values,
+            environment=environment,
+            on_change=on_change,
+            on_upstream=self._on_upstream,
+        )
+
+    def attach(self, relay: Relay) -> None:
+        """The relay that talks to these servers."""
+        self._relay = relay
+
+    @property
+    def relay(self) -> Relay:
+        """The attached relay."""
+        assert self._relay is not None
+        return self._relay
+
+    # the roster
+
+    def apply(self, roster: Roster) -> list[str]:
+        """Take a roster into force; returns the names of the servers that are gone."""
+        gone = [name for name in self._roster.servers if name not in roster.servers]
+        self._roster = roster
+        self.relay.sync(name for name, entry in roster.servers.items() if entry.enabled)
+        self.supervisor.apply(roster)
+        for name in gone:
+            self.relay.forget(name)
+        return gone
+
+    def entry(self, name: str) -> AnyEntry:
+        """A server's entry; raises ``server-unknown``."""
+        entry = self._roster.servers.get(name)
+        if entry is None:
+            raise CallboardError("server-unknown", f'There is no server named "{name}".')
+        return entry
+
+    def status(self, name: str) -> ServerStatus:
+        """A server's health."""
+        return self.supervisor.status(name)
+
+    def view(self, name: str, base_url: str) -> ServerView:
+        """A server as it is shown; raises ``server-unknown``."""
+        entry = self.entry(name)
+        link = self.relay.links.get(name)
+        return server_view(
+            name,
+            entry,
+            self.supervisor.status(name),
+            self.relay.catalogue.offer(name),
+            link.upstream if link is not None else None,
+            base_url=base_url,
+            python=sys.executable,
+        )
+
+    def act(self, name: str, action: str) -> None:
+        """Start, stop, restart, retry or cancel; raises ``bad-request`` for another word."""
+        actions: dict[str, Callable[[str], None]] = {
+            "start": self.supervisor.start,
+            "stop": self.supervisor.stop,
+            "restart": self.supervisor.restart,
+            "retry": self.supervisor.retry,
+            "cancel": self.supervisor.cancel,
+        }
+        if action not in actions:
+            raise CallboardError("bad-request", f"A server cannot be told to {action}.")
+        actions[action](name)
+
+    async def close(self) -> None:
+        """Stop all servers."""
+        await self.supervisor.close()
+
+    # secrets
+
+    def secret_users(self) -> dict[str, list[str]]:
+        """Every secret's name in the roster with the servers that use it."""
+        users: dict[str, list[str]] = {}
+        for server, entry in self._roster.servers.items():
+            for name in names_in(entry).secrets:
+                users.setdefault(name, []).append(server)
+        return users
+
+    def secrets_changed(self, names: Iterable[str]) -> None:
+        """Servers that waited for one of these secrets are tried again."""
+        names = set(names)
+        for server, entry in self._roster.servers.items():
+            if names & set(names_in(entry).secrets):
+                self.supervisor.settings_changed(server)
+
+    async def _secret_values(self, names: Iterable[str]) -> dict[str, str]:
+        values = await self._secrets.get_many(names)
+        self._masking.learn(values.values())
+        return values
+
+    # connections
+
+    def _connect(self, name: str, entry: AnyEntry, launch: Launch) -> Upstream:
+        link = self.relay.links[name]
+        self._output.set_redact(name, self._masking.mask_text)
+        modern = self._eras.modern(name, _mark(entry))
+        if isinstance(launch, RemoteLaunch):
+            from callboard.engine.upstream.http import HttpUpstream  # httpx2: only where a remote server is used
+
+            return HttpUpstream(link, modern=modern)
+        return StdioUpstream(
+            link,
+            environment=self._environment.variables,
+            on_stderr=lambda data: self._output.append(name, "stderr", data),
+            modern=modern,
+        )
+
+    def _on_upstream(self, name: str, upstream: Upstream | None) -> None:
+        if upstream is None:
+            self.relay.disconnected(name)
+        else:
+            self._eras.learn(name, _mark(self.entry(name)), upstream.info.modern)
+            self.relay.connected(name, upstream)
+        self._on_change(name)
+
+    def noise(self, name: str, line: bytes) -> None:
+        """Keep what a server printed on stdout, and say once that it does."""
+        self._output.append(name, "stdout", line)
+        link = self.relay.links.get(name)
+        if link is not None and link.noise_lines == 1:
+            log.info("%s prints on stdout what is not protocol", name)
+
+    # what the relay asks
+
+    async def upstream(self, name: str) -> Upstream:
+        """See the relay's Servers."""
+        return await self.supervisor.upstream(name)
+
+    def exposed(self, server: str, tool: str) -> str | None:
+        """See the relay's Servers."""
+        entry = self._roster.servers.get(server)
+        if entry is None:
+            return None
+        rules = entry.tools
+        if rules.allow is not None and not any(fnmatchcase(tool, pattern) for pattern in rules.allow):
+            return None
+        if any(fnmatchcase(tool, pattern) for pattern in rules.deny):
+            return None
+        return rules.rename.get(tool, tool)
+
+    def time_limit(self, server: str) -> float:
+        """See the relay's Servers."""
+        entry = self._roster.servers.get(server)
+        return entry.timeouts.call if entry is not None else 0.0
+
+    def touch(self, server: str) -> None:
+        """See the relay's Servers."""
+        self.supervisor.touch(server)
+
+
+def _mark(entry: AnyEntry) -> str:
+    """What makes an entry another server to talk to."""
+    return json.dumps(entry.model_dump(include={"command", "args", "url", "transport", "agent"}), sort_keys=True)

@@ -1,0 +1,98 @@
+"""How the engine's state is shown: servers and tools as the control API gives them."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from callboard.api.schema import LastExit, ServerView, ToolView
+from callboard.core.health import PRIMARY_ACTION, SEVERITY, Action, State
+from callboard.core.resolve import argv_for_display
+from callboard.core.roster import AgentEntry, AnyEntry, RemoteEntry
+from callboard.core.supervision import ServerStatus
+from callboard.engine.relay.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Offer
+from callboard.engine.upstream.base import Upstream
+
+
+def server_view(
+    name: str, entry: AnyEntry, status: ServerStatus, offer: Offer, upstream: Upstream | None, *, base_url: str, python: str
+) -> ServerView:
+    """One server as row, tray and command line show it."""
+    last = status.last_exit
+    info = upstream.info if upstream is not None else None
+    return ServerView(
+        name=name,
+        display_name=entry.display_name or name,
+        description=entry.description,
+        kind=entry.kind,
+        transport=_transport(entry),
+        enabled=entry.enabled,
+        start=entry.start,
+        state=status.state,
+        severity=SEVERITY[status.state],
+        since=status.since,
+        reason=status.reason,
+        error_code=status.error_code,
+        fix=status.fix,
+        action=primary_action(status),
+        pid=status.pid,
+        restarts=status.restarts,
+        attempt=status.attempt,
+        max_attempts=status.max_attempts,
+        next_retry=status.next_retry,
+        last_exit=LastExit(at=last.at, code=last.code, signal=last.signal, stderr=list(last.stderr)) if last else None,
+        command=argv_for_display(entry, python=python, home=Path.home()),
+        url=entry.url if isinstance(entry, RemoteEntry) else "",
+        cwd="" if isinstance(entry, RemoteEntry) else entry.cwd,
+        endpoint=f"{base_url}/servers/{quote(name)}/mcp",
+        protocol=info.protocol if info else "",
+        server_version=" ".join(part for part in (info.name, info.version) if part) if info else "",
+        tools=len(offer.items(TOOLS)),
+        resources=len(offer.items(RESOURCES)) + len(offer.items(TEMPLATES)),
+        prompts=len(offer.items(PROMPTS)),
+        cached=upstream is None or offer.cached,
+    )
+
+
+def _transport(entry: AnyEntry) -> str:
+    if isinstance(entry, RemoteEntry):
+        return entry.transport
+    return "agent" if isinstance(entry, AgentEntry) else "stdio"
+
+
+# failures that another try cannot mend: the entry must be changed
+_OF_THE_ENTRY = frozenset({"command-not-found", "command-not-executable", "cwd-missing", "entry-invalid"})
+
+
+def primary_action(status: ServerStatus) -> Action:
+    """The one action that helps most."""
+    if status.state is State.FAILED and status.error_code in _OF_THE_ENTRY:
+        return Action.EDIT
+    return PRIMARY_ACTION[status.state]
+
+
+def tool_views(server: str, offer: Offer, wire_names: dict[tuple[str, str], str]) -> list[ToolView]:
+    """The tools of a server, then those that were left out with the reason."""
+    views = [_tool(item.raw, item.key, wire_names.get((server, item.key), "")) for item in offer.items(TOOLS)]
+    left_out = [
+        ToolView(name=problem.key or "?", wire_name="", problem=problem.reason)
+        for problem in offer.problems
+        if problem.kind == TOOLS.name
+    ]
+    return views + left_out
+
+
+def _tool(raw: bytes, name: str, wire_name: str) -> ToolView:
+    found: dict[str, Any] = msgspec.json.decode(raw)
+    annotations = found.get("annotations")
+    return ToolView(
+        name=name,
+        wire_name=wire_name,
+        title=str(found.get("title") or ""),
+        description=str(found.get("description") or ""),
+        input_schema=found.get("inputSchema"),
+        output_schema=found.get("outputSchema"),
+        annotations=annotations if isinstance(annotations, dict) else {},
+        problem="" if wire_name else "not offered to clients",
+    )
