@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from PySide6.QtCore import QElapsedTimer, QObject, QRectF, Qt, Signal
-from PySide6.QtGui import QAction, QIcon, QPainter, QPixmap
+from PySide6.QtGui import QAction, QColor, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QMenu
 
 from callboard.api.schema import CallView, ServerView
@@ -14,7 +14,7 @@ from callboard.ui.actions import STOPPABLE, ServerActions
 from callboard.ui.engine_link import EngineLink
 from callboard.ui.severity import paint_mark
 from callboard.ui.summary import needing_attention, summarize
-from callboard.ui.theme import Theme
+from callboard.ui.theme import Theme, Token
 
 ATTENTION_SLOTS = 6
 RECENT_SLOTS = 5
@@ -238,7 +238,6 @@ class _Marks:
     def __init__(self, theme: Theme) -> None:
         self._theme = theme
         self._icons: dict[tuple[Severity, bool], QIcon] = {}
-        self._shown: dict[QAction, tuple[Severity, bool]] = {}
 
     def set_on(self, action: QAction, severity: Severity) -> None:
         """Give an entry the icon of a severity, unless it has it."""
@@ -251,16 +250,20 @@ class _Marks:
         if key not in self._icons:
             icon = QIcon()
             for side in (16, 32):
-                pixmap = QPixmap(side, side)
-                pixmap.fill(Qt.GlobalColor.transparent)
-                painter = QPainter(pixmap)
-                inset = side * 0.18
-                box = QRectF(inset, inset, side - 2 * inset, side - 2 * inset)
-                paint_mark(painter, box, key[0], self._theme.severity(key[0])[0])
-                painter.end()
-                icon.addPixmap(pixmap)
+                icon.addPixmap(_mark(key[0], self._theme.severity(key[0])[0], side))
+                icon.addPixmap(_mark(key[0], self._theme.color(Token.ON_ACCENT), side), QIcon.Mode.Active)
             self._icons[key] = icon
         return self._icons[key]
+
+
+def _mark(severity: Severity, color: QColor, side: int) -> QPixmap:
+    pixmap = QPixmap(side, side)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    inset = side * 0.18
+    paint_mark(painter, QRectF(inset, inset, side - 2 * inset, side - 2 * inset), severity, color)
+    painter.end()
+    return pixmap
 
 
 def _set_text(action: QAction, text: str) -> None:
