@@ -120,7 +120,7 @@ class EngineClient:
     async def call_tool(self, name: str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Call a tool and return MCP's result object (`isError` included)."""
         body = CallRequest(tool=tool, arguments=arguments)
-        return await self._send("POST", f"/servers/{_part(name)}/call", body, dict[str, Any], timeout=None)
+        return await self._send("POST", f"/servers/{_part(name)}/call", body, dict[str, Any], limit=None)
 
     # the roster
 
@@ -154,11 +154,11 @@ class EngineClient:
 
     async def set_secret(self, name: str, value: str) -> None:
         """Store a secret's value. Waits while the keyring's own prompt is open."""
-        await self._send("PUT", f"/secrets/{_part(name)}", SecretValue(value=value), None, timeout=None)
+        await self._send("PUT", f"/secrets/{_part(name)}", SecretValue(value=value), None, limit=None)
 
     async def delete_secret(self, name: str) -> None:
         """Forget a secret's value."""
-        await self._send("DELETE", f"/secrets/{_part(name)}", None, None, timeout=None)
+        await self._send("DELETE", f"/secrets/{_part(name)}", None, None, limit=None)
 
     # calls
 
@@ -248,7 +248,7 @@ class EngineClient:
         return await self._send("GET", path, None, kind)
 
     async def _send(
-        self, method: str, path: str, body: msgspec.Struct | None, kind: type[T] | None, timeout: float | None = -1.0
+        self, method: str, path: str, body: msgspec.Struct | None, kind: type[T] | None, limit: float | None = -1.0
     ) -> Any:
         import httpx2
 
@@ -260,7 +260,7 @@ class EngineClient:
                 API_PREFIX + path,
                 content=content,
                 headers={"content-type": "application/json"} if content else None,
-                timeout=self._timeout if timeout == -1.0 else timeout,
+                timeout=self._timeout if limit == -1.0 else limit,
             )
         except httpx2.HTTPError as error:
             raise _unreachable(error) from error
@@ -278,7 +278,7 @@ def _part(name: str) -> str:
 
 
 def _unreachable(error: Exception) -> CallboardError:
-    return CallboardError("engine-unreachable", f"The engine does not answer: {error or type(error).__name__}.")
+    return CallboardError("engine-unreachable", f"The engine does not answer: {str(error) or type(error).__name__}.")
 
 
 def _error(answer: "httpx2.Response") -> CallboardError:

@@ -20,7 +20,7 @@ class View(msgspec.Struct, frozen=True):
     """Base of everything the API answers."""
 
 
-class ErrorView(View, kw_only=True):
+class ErrorView(View, frozen=True, kw_only=True):
     """Body of every answer that is not 2xx."""
 
     code: str
@@ -29,7 +29,7 @@ class ErrorView(View, kw_only=True):
     data: dict[str, Any] = {}
 
 
-class LastExit(View, kw_only=True):
+class LastExit(View, frozen=True, kw_only=True):
     """How a server's process ended last. Exactly one of ``code`` and ``signal`` is set."""
 
     at: float
@@ -38,7 +38,7 @@ class LastExit(View, kw_only=True):
     stderr: list[str] = []
 
 
-class ServerView(View, kw_only=True):
+class ServerView(View, frozen=True, kw_only=True):
     """One server as row, tray and command line show it."""
 
     name: str
@@ -73,7 +73,7 @@ class ServerView(View, kw_only=True):
     cached: bool = False  # counts come from the last run
 
 
-class ToolView(View, kw_only=True):
+class ToolView(View, frozen=True, kw_only=True):
     """One tool of a server. ``wire_name`` is its name on the aggregated endpoint."""
 
     name: str
@@ -86,7 +86,7 @@ class ToolView(View, kw_only=True):
     problem: str = ""  # why the tool is left out or odd; empty if it is fine
 
 
-class LogLine(View, kw_only=True):
+class LogLine(View, frozen=True, kw_only=True):
     """One line of a server's output. ``n`` grows by one per line over the engine's life."""
 
     n: int
@@ -95,7 +95,7 @@ class LogLine(View, kw_only=True):
     text: str
 
 
-class LogPage(View, kw_only=True):
+class LogPage(View, frozen=True, kw_only=True):
     """Lines after a given number. ``first`` is the oldest line still kept."""
 
     lines: list[LogLine]
@@ -104,7 +104,7 @@ class LogPage(View, kw_only=True):
     dropped: int = 0
 
 
-class CallView(View, kw_only=True):
+class CallView(View, frozen=True, kw_only=True):
     """One row of the call log. ``duration_ms`` is None while the call runs."""
 
     id: int
@@ -129,7 +129,7 @@ class CallDetail(CallView, kw_only=True):
     result_cut: bool = False
 
 
-class CallPage(View, kw_only=True):
+class CallPage(View, frozen=True, kw_only=True):
     """A window into the filtered log, oldest first. ``total`` counts all rows that match."""
 
     calls: list[CallView]
@@ -137,7 +137,7 @@ class CallPage(View, kw_only=True):
     total: int
 
 
-class RosterProblem(View, kw_only=True):
+class RosterProblem(View, frozen=True, kw_only=True):
     """Why the roster file is not in force, with 1-based line and column (0: unknown)."""
 
     code: str
@@ -147,7 +147,7 @@ class RosterProblem(View, kw_only=True):
     column: int = 0
 
 
-class RosterView(View, kw_only=True):
+class RosterView(View, frozen=True, kw_only=True):
     """The roster in force. ``revision`` names the file's content; edits must quote it."""
 
     path: str
@@ -157,14 +157,14 @@ class RosterView(View, kw_only=True):
     starter: bool = False  # the file was made by the first start and not edited since
 
 
-class FieldProblem(View, kw_only=True):
+class FieldProblem(View, frozen=True, kw_only=True):
     """What is wrong with one field of an entry under edit. ``field`` is a dotted path ("env.TOKEN", "args.2")."""
 
     field: str
     message: str
 
 
-class SecretHint(View, kw_only=True):
+class SecretHint(View, frozen=True, kw_only=True):
     """A value that looks like a credential and the secret's name it could get."""
 
     field: str
@@ -172,21 +172,21 @@ class SecretHint(View, kw_only=True):
     why: str
 
 
-class Validation(View, kw_only=True):
+class Validation(View, frozen=True, kw_only=True):
     """Answer to an entry under edit."""
 
     problems: list[FieldProblem]
     hints: list[SecretHint]
 
 
-class RosterEdit(View, kw_only=True):
+class RosterEdit(View, frozen=True, kw_only=True):
     """Answer to a change of the roster. ``undo`` takes the change back once."""
 
     revision: str
     undo: str
 
 
-class SecretView(View, kw_only=True):
+class SecretView(View, frozen=True, kw_only=True):
     """A secret's name, where its value lives and who uses it; never the value."""
 
     name: str
@@ -194,7 +194,7 @@ class SecretView(View, kw_only=True):
     used_by: list[str] = []
 
 
-class SecretsView(View, kw_only=True):
+class SecretsView(View, frozen=True, kw_only=True):
     """The secret store in use. ``kind`` is "keyring", "vault" or "session"."""
 
     kind: str
@@ -205,7 +205,7 @@ class SecretsView(View, kw_only=True):
     secrets: list[SecretView] = []
 
 
-class Notice(View, kw_only=True):
+class Notice(View, frozen=True, kw_only=True):
     """Something a person should know about the engine itself."""
 
     code: str
@@ -213,7 +213,7 @@ class Notice(View, kw_only=True):
     fix: str
 
 
-class EngineView(View, kw_only=True):
+class EngineView(View, frozen=True, kw_only=True):
     """The engine: who it is, where it listens, where it keeps things."""
 
     version: str
@@ -231,7 +231,7 @@ class EngineView(View, kw_only=True):
     notices: list[Notice] = []
 
 
-class ClientView(View, kw_only=True):
+class ClientView(View, frozen=True, kw_only=True):
     """An IDE or agent program for which a configuration can be copied."""
 
     id: str
@@ -240,7 +240,7 @@ class ClientView(View, kw_only=True):
     format: str  # "json", "toml" or "shell"
 
 
-class SnippetView(View, kw_only=True):
+class SnippetView(View, frozen=True, kw_only=True):
     """A configuration ready to paste. ``note`` says what the person must do with it."""
 
     client: str
@@ -250,13 +250,13 @@ class SnippetView(View, kw_only=True):
     note: str = ""
 
 
-class TokenView(View, kw_only=True):
+class TokenView(View, frozen=True, kw_only=True):
     """A client's token in clear (`GET /token/CLIENT`)."""
 
     token: str
 
 
-class Check(View, kw_only=True):
+class Check(View, frozen=True, kw_only=True):
     """One line of `callboard doctor`. ``status`` is "ok", "warn" or "fail"."""
 
     name: str
@@ -269,7 +269,7 @@ class Check(View, kw_only=True):
 EventKind = Literal["server", "server-removed", "tools", "log", "calls", "roster", "engine", "secrets", "reset"]
 
 
-class Event(View, kw_only=True):
+class Event(View, frozen=True, kw_only=True):
     """One event of the stream (`GET /events?after=SEQ`, one JSON object a line).
 
     ``data`` by kind: server → ServerView; server-removed → {"name"}; tools → {"server"}; log → {"server", "lines":
@@ -283,7 +283,7 @@ class Event(View, kw_only=True):
     data: Any
 
 
-class EntryEdit(View, kw_only=True):
+class EntryEdit(View, frozen=True, kw_only=True):
     """PUT /roster/servers/NAME: the whole entry as it shall stand in the file.
 
     ``secrets`` maps secret names to values: they are stored before the file is written.
@@ -297,7 +297,7 @@ class EntryEdit(View, kw_only=True):
     create: bool = False  # refuse if the name exists
 
 
-class ValidateRequest(View, kw_only=True):
+class ValidateRequest(View, frozen=True, kw_only=True):
     """POST /roster/validate."""
 
     name: str
@@ -305,20 +305,20 @@ class ValidateRequest(View, kw_only=True):
     editing: str = ""  # the entry's name in the file, empty for a new one
 
 
-class CallRequest(View, kw_only=True):
+class CallRequest(View, frozen=True, kw_only=True):
     """POST /servers/NAME/call."""
 
     tool: str
     arguments: dict[str, Any] = {}
 
 
-class SecretValue(View, kw_only=True):
+class SecretValue(View, frozen=True, kw_only=True):
     """PUT /secrets/NAME."""
 
     value: str
 
 
-class UndoRequest(View, kw_only=True):
+class UndoRequest(View, frozen=True, kw_only=True):
     """POST /roster/undo."""
 
     undo: str

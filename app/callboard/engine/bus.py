@@ -41,7 +41,7 @@ class Bus:
             self._wake = asyncio.Event()
 
     async def read(self, after: int, *, pause: float = 15.0) -> AsyncIterator[list[Event]]:
-        """Batches of events after a number (negative: from now on); an empty batch after ``pause`` seconds of silence."""
+        """Batches of events after a number (negative: from now on); an empty one after ``pause`` seconds."""
         self._listeners += 1
         try:
             if after < 0 or after > self._last:

@@ -1,6 +1,6 @@
 """`callboard doctor`: what could be wrong, looked at and said with its fix."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from callboard.api.schema import Check
 from callboard.core.health import Severity
@@ -8,6 +8,9 @@ from callboard.core.health import Severity
 if TYPE_CHECKING:
     from callboard.engine.engine import Engine
     from callboard.engine.server_table import ServerTable
+
+
+_STATUS: dict[Severity, Literal["ok", "warn", "fail"]] = {Severity.FAILED: "fail", Severity.ATTENTION: "warn"}
 
 
 async def examine(engine: "Engine", table: "ServerTable", server: str) -> list[Check]:
@@ -49,8 +52,7 @@ def _roster_check(engine: "Engine") -> Check:
 def _server_checks(engine: "Engine", table: "ServerTable", name: str) -> list[Check]:
     view = engine.server(name)
     sentence = f"{view.state.value}{': ' + view.reason if view.reason else ''}"
-    status = "fail" if view.severity is Severity.FAILED else "warn" if view.severity is Severity.ATTENTION else "ok"
-    checks = [Check(name=name, status=status, message=sentence, code=view.error_code, fix=view.fix)]
+    checks = [Check(name=name, status=_STATUS.get(view.severity, "ok"), message=sentence, code=view.error_code, fix=view.fix)]
     checks += [
         Check(name=name, status="warn", message=f'The tool "{tool.name}" is left out: {tool.problem}.')
         for tool in engine.tools(name)

@@ -24,10 +24,11 @@ class RosterEditor:
             problems.append(FieldProblem(field="name", message=f"{why[:1].upper()}{why[1:]}."))
         _, found = check_entry(entry)
         problems += [FieldProblem(field=problem.field, message=problem.text) for problem in found]
-        hints = [
-            SecretHint(field=hint.field, secret=hint.secret, why=hint.why) for hint in find_credentials(name, entry)
-        ]
-        return Validation(problems=problems, hints=hints)
+        hints = find_credentials(name, entry, self._secrets.names)
+        return Validation(
+            problems=problems,
+            hints=[SecretHint(field=hint.field, secret=hint.secret, why=hint.why) for hint in hints],
+        )
 
     async def save(self, name: str, edit: EntryEdit) -> RosterEdit:
         """Store the secrets, then write the entry; a secret that cannot be stored leaves the file as it is."""

@@ -32,7 +32,7 @@ from callboard.api.schema import (
     Validation,
 )
 from callboard.clients.snippets import load_clients
-from callboard.core.errors import FIXES, CallboardError
+from callboard.core.errors import FIXES
 from callboard.engine import tasks
 from callboard.engine.bus import Bus
 from callboard.engine.calls.log import CallLog
@@ -184,7 +184,7 @@ class Engine:
             notices.append(
                 Notice(
                     code="port-in-use",
-                    message=f"Port {self._wanted_port} is taken by another program; the gateway listens on {self._port}.",
+                    message=f"Port {self._wanted_port} is taken; the gateway listens on {self._port}.",
                     fix=FIXES["port-in-use"],
                 )
             )

@@ -21,8 +21,8 @@ class Masking:
 
     def mask_bytes(self, data: bytes) -> bytes:
         """JSON or text with the values masked."""
-        return self._redactor.mask_bytes(data)
+        return self._redactor.data(data)
 
     def mask_text(self, text: str) -> str:
         """A line with the values masked."""
-        return self._redactor.mask_text(text)
+        return self._redactor.text(text)

@@ -16,7 +16,14 @@ from callboard.engine.upstream.base import Upstream
 
 
 def server_view(
-    name: str, entry: AnyEntry, status: ServerStatus, offer: Offer, upstream: Upstream | None, *, base_url: str, python: str
+    name: str,
+    entry: AnyEntry,
+    status: ServerStatus,
+    offer: Offer,
+    upstream: Upstream | None,
+    *,
+    base_url: str,
+    python: str,
 ) -> ServerView:
     """One server as row, tray and command line show it."""
     last = status.last_exit

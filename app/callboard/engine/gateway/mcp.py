@@ -56,7 +56,9 @@ class McpEndpoint:
         self._legacy = LegacyEra(relay)
         self._modern = ModernEra(relay)
 
-    async def __call__(self, method: str, scope: str, caller: str, headers: Headers, receive: Receive, send: Send) -> None:
+    async def __call__(
+        self, method: str, scope: str, caller: str, headers: Headers, receive: Receive, send: Send
+    ) -> None:
         """Answer one HTTP request; ``scope`` is "" for the aggregate or a server's name."""
         if method == "POST":
             await self._post(scope, caller, headers, receive, send)
@@ -87,10 +89,7 @@ class McpEndpoint:
             await _refuse(send, 400, PARSE_ERROR, f"Parse error: {error}")
             return
         version = headers.get(b"mcp-protocol-version")
-        if version is None:
-            modern = _VERSION_MARK in body
-        else:
-            modern = version.decode("latin-1") not in LEGACY
+        modern = _VERSION_MARK in body if version is None else version.decode("latin-1") not in LEGACY
         if modern and envelope.method != "initialize":
             await self._post_modern(scope, caller, headers, envelope, receive, send)
         else:

@@ -89,7 +89,7 @@ class Catalogue:
     """The offers of all servers. Owned by the relay; engine loop only."""
 
     def __init__(self, folder: Path | None, on_changed: Callable[[str, Kind], None]) -> None:
-        """``folder`` keeps the last known lists (None: nowhere); ``on_changed`` hears which list of which server changed."""
+        """``folder`` keeps the last known lists (None: nowhere); ``on_changed`` hears which server's list changed."""
         self._folder = folder
         self._on_changed = on_changed
         self._offers: dict[str, Offer] = {}
@@ -196,7 +196,8 @@ class Catalogue:
     async def _remember(self, server: str) -> None:
         if self._folder is None:
             return
-        lists = {name: [[item.key, item.raw.decode()] for item in items] for name, items in self.offer(server).lists.items()}
+        offer = self.offer(server)
+        lists = {name: [[item.key, item.raw.decode()] for item in items] for name, items in offer.lists.items()}
         try:
             await asyncio.to_thread(_write, self._file(server), json.dumps(lists))
         except OSError as error:
@@ -217,7 +218,7 @@ async def _read_pages(upstream: Upstream, kind: Kind) -> tuple[list[Item], list[
     keys: set[str] = set()
     params: Params = {}
     for _ in range(MAX_PAGES):
-        answer = await upstream.request(kind.method, params, timeout=LIST_SECONDS)
+        answer = await upstream.request(kind.method, params, seconds=LIST_SECONDS)
         if answer.result is None:
             return items, problems
         try:

@@ -65,8 +65,8 @@ def notification_bytes(method: str, params: Params | bytes) -> bytes:
 def answer_bytes(request_id: bytes, answer: Answer) -> bytes:
     """An answer to the request whose id is the raw JSON ``request_id``."""
     if answer.error is not None:
-        return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id, answer.error)
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (request_id, answer.result)
+        return b"".join((b'{"jsonrpc":"2.0","id":', request_id, b',"error":', answer.error, b"}"))
+    return b"".join((b'{"jsonrpc":"2.0","id":', request_id, b',"result":', answer.result or b"{}", b"}"))
 
 
 def error_answer(code: int, message: str, data: Any = None) -> Answer:

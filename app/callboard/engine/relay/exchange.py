@@ -14,7 +14,7 @@ from callboard.engine.relay.envelope import Raw, error_answer, notification_byte
 from callboard.engine.upstream.base import Answer, Params, Request
 
 if TYPE_CHECKING:
-    from callboard.engine.calls.log import CallRecord
+    from callboard.engine.calls.record import CallRecord
     from callboard.engine.relay.link import ServerLink
 
 MAX_WAITING_MESSAGES = 1000  # for a client that does not read: older progress is dropped first
@@ -132,12 +132,12 @@ class Exchange:
             finally:
                 self._wake = None
 
-    async def next(self, timeout: float) -> None:
-        """For a streaming exchange: like :meth:`wait`, but returns after ``timeout`` seconds in any case."""
+    async def next(self, seconds: float) -> None:
+        """For a streaming exchange: like :meth:`wait`, but returns after ``seconds`` in any case."""
         if self.answer is None and not self.messages:
             self._wake = asyncio.get_running_loop().create_future()
             try:
-                await asyncio.wait([self._wake], timeout=timeout)
+                await asyncio.wait([self._wake], timeout=seconds)
             finally:
                 self._wake = None
 
@@ -317,9 +317,8 @@ def _give_up(exchange: Exchange) -> None:
     request, exchange.request = exchange.request, None
     if request is not None:
         request.cancel("timed out")
-    exchange.fail(
-        CallboardError("call-timeout", f"The server did not answer within {exchange.time_limit:g} s and was told to stop.")
-    )
+    limit = f"{exchange.time_limit:g} s"
+    exchange.fail(CallboardError("call-timeout", f"The server did not answer within {limit} and was told to stop."))
 
 
 def progress_token(meta: Params) -> Raw | None:

@@ -11,7 +11,14 @@ from typing import Protocol
 import msgspec
 
 from callboard.core.errors import CallboardError
-from callboard.core.protocol import CLIENT_CAPABILITY, INTERNAL_ERROR, LOG_LEVELS, META_LOG_LEVEL, METHOD_NOT_FOUND, log_rank
+from callboard.core.protocol import (
+    CLIENT_CAPABILITY,
+    INTERNAL_ERROR,
+    LOG_LEVELS,
+    META_LOG_LEVEL,
+    METHOD_NOT_FOUND,
+    log_rank,
+)
 from callboard.engine.relay.catalogue import BY_NOTIFICATION, Kind
 from callboard.engine.relay.envelope import Raw, error_answer, notification_bytes, raw_json
 from callboard.engine.relay.exchange import Exchange
@@ -254,7 +261,7 @@ def without_meta(params: Params) -> Params:
 
 
 def wanted_level(meta: Params) -> int | None:
-    """The log level that a modern request asks for (2026-07-28, server/utilities/logging), None for no messages."""
+    """The log level that a modern request asks for (2026-07-28, server/utilities/logging), None for none."""
     level = meta.get(META_LOG_LEVEL)
     return log_rank(_text(level)) if level is not None else None
 

@@ -1,5 +1,6 @@
 """Messages of modern clients (revision 2026-07-28): every request stands by itself."""
 
+import contextlib
 import itertools
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,13 @@ from callboard.core.protocol import (
     META_CLIENT,
     META_SERVER,
     META_VERSION,
+    MODERN,
     SUPPORTED,
     UNSUPPORTED_VERSION,
-    MODERN,
 )
 from callboard.engine.relay import hello
 from callboard.engine.relay.catalogue import BY_METHOD
-from callboard.engine.relay.envelope import Envelope, Raw, decode_params, result_answer
+from callboard.engine.relay.envelope import Envelope, Raw, decode_params, raw_json, result_answer
 from callboard.engine.relay.errors import RpcError, invalid, unknown_method
 from callboard.engine.relay.exchange import Exchange, progress_token
 from callboard.engine.relay.link import wanted_level
@@ -34,7 +35,15 @@ if TYPE_CHECKING:
 
 # methods of the handshake revisions that this one does not have
 _GONE = frozenset(
-    {"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "tasks/list", "tasks/result"}
+    {
+        "initialize",
+        "ping",
+        "logging/setLevel",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "tasks/list",
+        "tasks/result",
+    }
 )
 
 
@@ -146,10 +155,8 @@ class ModernEra:
             self._relay.submit(scope, exchange, None)
 
     async def _discover_later(self, scope: str, exchange: Exchange) -> None:
-        try:
+        with contextlib.suppress(CallboardError):  # then served from what is known; each call says what is wrong
             await self._relay.servers.upstream(scope)
-        except CallboardError:
-            pass  # served from what is known; each call says why it cannot be done
         if self._relay.scope_exists(scope):
             exchange.complete(self._discovery(scope))
         else:
@@ -177,7 +184,7 @@ class ModernEra:
         resources: dict[tuple[str, str], str] = {}
         for uri in uris if isinstance(uris, list) else []:
             try:
-                link, _, own = self._relay.router.route(scope, "resources/subscribe", {"uri": Raw(msgspec.json.encode(uri))})
+                link, _, own = self._relay.router.route(scope, "resources/subscribe", {"uri": raw_json(uri)})
             except RpcError:
                 continue
             if (link.name, own) not in resources:

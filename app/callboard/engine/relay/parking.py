@@ -107,7 +107,8 @@ class Parking:
     def _interim(self, waiting: Waiting) -> None:
         waiting.asking = None
         exchange = waiting.exchange
-        requests = {name: {"method": method, "params": params} for name, (method, params, _) in waiting.questions.items()}
+        questions = waiting.questions.items()
+        requests = {name: {"method": method, "params": params} for name, (method, params, _) in questions}
         if not requests or exchange.done:
             return
         state = self._seal.make(waiting.caller, exchange.method, exchange.params, parked=waiting.key)

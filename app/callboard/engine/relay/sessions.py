@@ -38,12 +38,12 @@ class Stream:
         self.closed = True
         self._signal()
 
-    async def next(self, timeout: float) -> None:
-        """Return when there is a message, the stream was closed, or after ``timeout`` seconds."""
+    async def next(self, seconds: float) -> None:
+        """Return when there is a message, the stream was closed, or after ``seconds``."""
         if not self.messages and not self.closed:
             self._wake = asyncio.get_running_loop().create_future()
             try:
-                await asyncio.wait([self._wake], timeout=timeout)
+                await asyncio.wait([self._wake], timeout=seconds)
             finally:
                 self._wake = None
 
@@ -181,7 +181,7 @@ class Sessions:
     def refuse(self, session_id: str) -> bool:
         """True the first time that an unknown id is met: its client must be told to initialize anew.
 
-        A client that goes on with the same id all the same has not understood (VS Code); it is served without a session.
+        A client that goes on with the same id all the same has not understood (VS Code); it is served without one.
         """
         if session_id in self._refused:
             self._refused.move_to_end(session_id)
@@ -211,7 +211,9 @@ class Sessions:
             self.close(session)
 
 
-def initialize_result(protocol: str, capabilities: dict[str, Any], identity: dict[str, Any], instructions: str) -> bytes:
+def initialize_result(
+    protocol: str, capabilities: dict[str, Any], identity: dict[str, Any], instructions: str
+) -> bytes:
     """The result of ``initialize``."""
     result: dict[str, Any] = {"protocolVersion": protocol, "capabilities": capabilities, "serverInfo": identity}
     if instructions:

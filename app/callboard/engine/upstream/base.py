@@ -39,8 +39,8 @@ class Closed:
 class Answer(msgspec.Struct):
     """A JSON-RPC answer: exactly one of ``result`` and ``error`` is set, both raw JSON."""
 
-    result: bytes | memoryview | msgspec.Raw | None = None
-    error: bytes | memoryview | msgspec.Raw | None = None
+    result: bytes | msgspec.Raw | None = None
+    error: bytes | msgspec.Raw | None = None
 
 
 class Listener(Protocol):
@@ -85,7 +85,7 @@ class Request(Protocol):
     """A request in flight upstream."""
 
     def cancel(self, reason: str) -> None:
-        """Tell the server (notifications/cancelled, or by closing the stream) and forget it; a late answer is dropped."""
+        """Tell the server (notifications/cancelled, or a closed stream) and forget it; a late answer is dropped."""
 
 
 class Upstream(Protocol):
@@ -112,7 +112,7 @@ class Upstream(Protocol):
     def send(self, method: str, params: Params, listener: Listener) -> Request:
         """Send a request; what becomes of it is told to ``listener``. There is no time limit here."""
 
-    async def request(self, method: str, params: Params | None = None, *, timeout: float = 30.0) -> Answer:
+    async def request(self, method: str, params: Params | None = None, *, seconds: float = 30.0) -> Answer:
         """Send a request of our own and wait for its answer; raises ``call-timeout`` or ``upstream-gone``."""
 
     def notify(self, method: str, params: Params) -> None:

@@ -109,16 +109,16 @@ class RpcConnection:
         self.transmit(request_bytes(number, method, params))
         return call
 
-    async def request(self, method: str, params: Params | None = None, *, timeout: float = 30.0) -> Answer:
+    async def request(self, method: str, params: Params | None = None, *, seconds: float = 30.0) -> Answer:
         """See :class:`~callboard.engine.upstream.base.Upstream`."""
         waiter = Waiter()
         call = self.send(method, params or {}, waiter)
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(seconds):
                 return await waiter.future
         except TimeoutError:
             call.cancel("timed out")
-            raise CallboardError("call-timeout", f"The server did not answer {method} within {timeout:g} s.") from None
+            raise CallboardError("call-timeout", f"The server did not answer {method} within {seconds:g} s.") from None
         except asyncio.CancelledError:
             call.cancel("cancelled")
             raise

@@ -89,7 +89,7 @@ class StdioUpstream(RpcConnection):
 
 
 class LineSplitter:
-    """Cuts a stream of chunks into lines of at most ``MAX_LINE`` bytes; a longer one is dropped, memory stays bounded."""
+    """Cuts a stream of chunks into lines of at most ``MAX_LINE`` bytes; a longer one is dropped."""
 
     def __init__(self, on_line: Callable[[bytes], None], on_giant: Callable[[bytes], None]) -> None:
         """``on_giant`` gets the first bytes of a line that was dropped."""
