@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,45 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             # They would write into the person's own keyring and tray.
             reason = "needs a desktop session of its own: sh packaging/dev.sh test"
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+# Qt's loop sleeps in C++, where a signal's handler has to wait until Python code runs again, and what the handler then
+# raises is lost. So tests on it are timed by the loop itself; should even that hang, faulthandler_timeout ends the run.
+
+_limit_on_loop = pytest.StashKey[float]()
+
+
+def _is_timed_by_loop(item: pytest.Item) -> bool:
+    return suite_of(item.path) in QT_SUITES and inspect.iscoroutinefunction(getattr(item, "obj", None))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool | None:
+    if not _is_timed_by_loop(item):
+        return None
+    item.stash[_limit_on_loop] = settings.timeout
+    return True
+
+
+@pytest.fixture
+async def _timed_loop(request: pytest.FixtureRequest) -> AsyncIterator[None]:
+    limit = request.node.stash.get(_limit_on_loop, None)
+    loop = asyncio.get_running_loop()
+
+    def give_up() -> None:
+        for task in asyncio.all_tasks(loop):
+            task.cancel(f"took longer than {limit} s")
+
+    timer = loop.call_later(limit, give_up) if limit else None
+    yield
+    if timer:
+        timer.cancel()
+
+
+@pytest.fixture(autouse=True)
+def _time_limit_on_qt_loop(request: pytest.FixtureRequest) -> None:
+    if _is_timed_by_loop(request.node):
+        request.getfixturevalue("_timed_loop")
 
 
 @pytest.fixture(autouse=True)
