@@ -108,7 +108,7 @@ def find_credentials(server: str, entry: dict[str, Any], taken: Collection[str] 
     """Every value of an entry (plain values, right or wrong) that looks like a credential, with a name for each."""
     used = set(taken)
     found: list[Found] = []
-    for field, key, value in _values(entry):
+    for field, key, value in places(entry):
         if (why := looks_like_credential(key, value)) is not None:
             name = suggest_secret(server, key, used)
             used.add(name)
@@ -128,8 +128,8 @@ def suggest_secret(server: str, key: str, taken: Collection[str] = ()) -> str:
     return name
 
 
-def _values(entry: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """(field, key, value) of every text that may hold a credential."""
+def places(entry: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """(field, key, value) of every text of an entry that may hold a credential."""
     for group in ("env", "headers"):
         members = entry.get(group)
         for key, value in members.items() if isinstance(members, dict) else ():

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from callboard.core.credentials import is_secret_name, looks_like_credential, places
 from callboard.core.errors import CallboardError
 from callboard.core.launch import Launch, LocalLaunch, RemoteLaunch
-from callboard.core.references import Reference, replace_references
+from callboard.core.references import Reference, names_in, replace_references
 from callboard.core.roster import (
     AgentEntry,
     AnyEntry,
@@ -84,6 +85,21 @@ def resolve(entry: AnyEntry, values: Values) -> Launch:
     return LocalLaunch((values.python, "-m", AGENT_HOST), {**env, AGENT_CONFIG: json.dumps(config)}, cwd)
 
 
+def values_to_hide(entry: AnyEntry, values: Values) -> set[str]:
+    """What must be masked wherever this server's output or calls are stored or shown.
+
+    Its secrets, the environment variables that it refers to and that look like credentials, and values written into
+    the roster in clear that do. Names without a value are passed over.
+    """
+    names = names_in(entry)
+    hidden = {values.secrets[name] for name in names.secrets if values.secrets.get(name)}
+    hidden |= {value for name in names.env if (value := values.env.get(name, "")) and _is_credential(name, value)}
+    for _, key, text in places(entry.model_dump()):
+        if key != "url" and _is_credential(key, text):  # what an address holds is masked by its form
+            hidden |= {text, text.partition(" ")[2]} - {""}
+    return hidden
+
+
 def argv_for_display(entry: AnyEntry, *, python: str, home: Path) -> list[str]:
     """The command as it is started, environment variables and secrets still as references; empty for remote servers."""
 
@@ -93,6 +109,10 @@ def argv_for_display(entry: AnyEntry, *, python: str, home: Path) -> list[str]:
     if isinstance(entry, LocalEntry):
         return [_with_home(shown(entry.command), home), *map(shown, entry.args)]
     return [python, "-m", AGENT_HOST] if isinstance(entry, AgentEntry) else []
+
+
+def _is_credential(name: str, value: str) -> bool:
+    return "${" not in value and (looks_like_credential(name, value) is not None or is_secret_name(name))
 
 
 def _remote(entry: RemoteEntry, values: Values) -> RemoteLaunch:
