@@ -59,9 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         parser = build_parser()
-        options, options.rest = parser.parse_known_args(arguments)
-        if options.rest and not options.passes_on:
-            parser.error(f"unrecognized arguments: {' '.join(options.rest)}")
+        options, rest = parser.parse_known_args(arguments)
+        if rest and not options.passes_on:
+            parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        options.rest = rest
         code: int = options.handle(options)
         sys.stdout.flush()
     except KeyboardInterrupt:
