@@ -18,14 +18,14 @@ import callboard
 
 PACKAGE = Path(callboard.__file__).parent
 UNIT_TESTS = Path(__file__).parent
-HEADLESS = ("core", "system", "clients", "api", "engine", "agents")
+HEADLESS = ("core", "system", "clients", "api", "engine", "agents", "commands", "connect")
 
 # One breach of each contract: the file that makes it, what it imports, and the contract's name.
 BREACHES = [
     ("core/breach_layer.py", "callboard.system", "The window and the command line"),
     ("system/breach_layer.py", "callboard.engine", "The engine: under the control API's server"),
     ("engine/breach_qt.py", "PySide6.QtCore", "Qt is for the window alone"),
-    ("ui/breach_engine.py", "callboard.engine", "The window and the control API's client never see the engine"),
+    ("ui/breach_engine.py", "callboard.engine", "The clients of the control API never see the engine"),
     ("core/breach_io.py", "asyncio", "The rules in core do no input or output"),
     ("engine/breach_fastmcp.py", "fastmcp", "FastMCP and the SDK are for the shipped servers"),
     ("engine/breach_keyring.py", "keyring", "The keyring is for the engine's secrets"),
