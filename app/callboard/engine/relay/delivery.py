@@ -56,8 +56,8 @@ class Delivery:
                 params = opened
         elif exchange.modern:
             params = bridge.to_legacy_server(params)
-        exchange.set_finish(self.finish)
-        exchange.begin(upstream.send(exchange.method, params, exchange))
+        exchange.convert_with(self.finish)
+        exchange.sent(upstream.send(exchange.method, params, exchange))
 
     def finish(self, exchange: Exchange, answer: Answer) -> Answer | None:
         """Turn the server's answer into the client's; None if another round is needed first."""
@@ -109,7 +109,7 @@ class Delivery:
             params = params | {"inputResponses": raw_json(responses)}
         if bytes(asked.state) != b"null":
             params = params | {"requestState": Raw(bytes(asked.state))}
-        exchange.begin(upstream.send(exchange.method, params, exchange), self.finish)
+        exchange.sent(upstream.send(exchange.method, params, exchange))
 
     # modern client, modern server
 

@@ -166,14 +166,14 @@ class Exchange:
 
     # how it ends
 
-    def begin(self, request: Request | None, finish: Finish | None = None) -> None:
-        """The request was sent upstream; ``finish`` converts what comes back."""
-        self.request = request
-        self._finish = finish
-
-    def set_finish(self, finish: Finish) -> None:
+    def convert_with(self, finish: Finish) -> None:
         """What converts the answer; set before the request is sent."""
         self._finish = finish
+
+    def sent(self, request: Request) -> None:
+        """The request went upstream."""
+        if not self.done:
+            self.request = request
 
     def complete(self, answer: Answer, *, http_status: int = 200) -> None:
         """Give the client its answer; later ones are dropped."""

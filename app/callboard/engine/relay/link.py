@@ -223,7 +223,7 @@ class ServerLink:
 
 
 class ListenStream:
-    """A ``subscriptions/listen`` request of ours; hands what it hears to the link. Ends by itself or by :meth:`close`."""
+    """A ``subscriptions/listen`` request of ours; hands what it hears to the link."""
 
     wants_progress = False
 

@@ -1,0 +1,105 @@
+"""A real engine process for tests: started with a home of its own, ended by the test."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import yaml
+
+from callboard.api.client import EngineClient
+from callboard.api.schema import ServerView
+from callboard.core.errors import CallboardError
+from callboard.system.engine_file import read_engine_file
+from callboard.system.paths import Paths
+
+START_SECONDS = 30.0
+STOP_SECONDS = 15.0
+
+
+class EngineProcess:
+    """`callboard engine` in a folder of its own. Use as an async context manager.
+
+    ``client`` belongs to the loop of the test. The process gets a free port and no keyring unless ``environment`` says
+    otherwise.
+    """
+
+    def __init__(
+        self, home: Path, servers: dict[str, dict[str, object]] | None = None, *, environment: dict[str, str] | None = None
+    ) -> None:
+        self.home = home
+        self.paths = Paths(home / "config", home / "state", home / "logs", home / "runtime")
+        self._environment = environment or {"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}
+        if servers is not None:
+            self.write_roster(servers)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.client: EngineClient = None  # type: ignore[assignment]  # set while it runs
+
+    def write_roster(self, servers: dict[str, dict[str, object]], **settings: object) -> None:
+        """Write the roster's file; a running engine takes it up by itself."""
+        self.paths.roster.parent.mkdir(parents=True, exist_ok=True)
+        roster = {"version": 1, "gateway": {"port": 0}, **settings, "servers": servers}
+        self.paths.roster.write_text(yaml.safe_dump(roster, sort_keys=False), encoding="utf-8")
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Start the process and wait until it can be reached."""
+        environment = {**os.environ, "CALLBOARD_HOME": str(self.home), **self._environment}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "callboard", "engine"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        async with asyncio.timeout(START_SECONDS):
+            while True:
+                address = read_engine_file(self.paths.engine_file)
+                if address is not None and address.pid == self.process.pid:
+                    break
+                assert self.process.poll() is None, "the engine ended at once"
+                await asyncio.sleep(0.02)
+        self.client = EngineClient(address)
+
+    async def stop(self) -> None:
+        """Ask the engine to end and wait until it has."""
+        process, self.process = self.process, None
+        if process is None:
+            return
+        try:
+            await self.client.quit()
+        except CallboardError:
+            process.terminate()
+        await self.client.close()
+        try:
+            await asyncio.to_thread(process.wait, STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            await asyncio.to_thread(process.wait)
+            raise
+
+    def kill(self) -> None:
+        """End the process the hard way (SIGKILL)."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    async def wait_for(self, name: str, *states: str) -> ServerView:
+        """The server's view once it is in one of these states."""
+        async with asyncio.timeout(START_SECONDS):
+            while True:
+                view = await self.client.server(name)
+                if view.state in states:
+                    return view
+                await asyncio.sleep(0.05)

@@ -1,0 +1,288 @@
+"""A gateway in the test's own process, in front of real servers; and clients of both eras that talk to it over HTTP."""
+
+import asyncio
+import itertools
+import json
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from callboard.core.errors import CallboardError
+from callboard.core.launch import Launch, LocalLaunch
+from callboard.core.protocol import META_CAPABILITIES, META_CLIENT, META_VERSION, MODERN
+from callboard.engine.calls.log import CallLog
+from callboard.engine.gateway.access import Access
+from callboard.engine.gateway.app import GatewayApp
+from callboard.engine.gateway.mcp import McpEndpoint
+from callboard.engine.gateway.server import HOST, GatewayServer, listen
+from callboard.engine.relay.relay import Relay
+from callboard.engine.upstream.base import Upstream
+from callboard.engine.upstream.stdio import StdioUpstream
+from callboard.system.child_environment import child_environment
+
+FIXTURE = Path(__file__).parent / "servers" / "mcp_fixture.py"
+TOKENS = {"token-a": "a", "token-b": "b"}
+
+
+class PlainServers:
+    """The servers that a relay asks for, without a supervisor."""
+
+    def __init__(self) -> None:
+        self.ready: dict[str, Upstream] = {}
+        self.limit = 30.0
+        self.hidden: set[str] = set()
+
+    async def upstream(self, name: str) -> Upstream:
+        if name not in self.ready:
+            raise CallboardError("server-not-ready", f"{name} is stopped.")
+        return self.ready[name]
+
+    def exposed(self, server: str, tool: str) -> str | None:
+        return None if tool in self.hidden else tool
+
+    def time_limit(self, server: str) -> float:
+        return self.limit
+
+    def touch(self, server: str) -> None:
+        pass
+
+
+class TestGateway:
+    """See :func:`gateway`."""
+
+    __test__ = False
+
+    def __init__(self, relay: Relay, servers: PlainServers, call_log: CallLog, url: str) -> None:
+        self.relay = relay
+        self.servers = servers
+        self.call_log = call_log
+        self.url = url
+        self.noise: list[tuple[str, bytes]] = []
+
+    async def connect(self, name: str, make: Callable[[Any], Upstream], launch: Launch) -> Upstream:
+        """Connect a server under a name that the relay knows."""
+        upstream = make(self.relay.links[name])
+        await upstream.open(launch)
+        self.servers.ready[name] = upstream
+        self.relay.connected(name, upstream)
+        await self.relay.catalogue.settled(name)
+        return upstream
+
+    async def start_fixture(self, name: str, era: str, *, modern: bool | None = None) -> Upstream:
+        """Start the fixture server over stdio."""
+        launch = LocalLaunch((sys.executable, str(FIXTURE), "--era", era, "--name", name))
+        return await self.connect(name, lambda link: stdio(link, modern), launch)
+
+    def legacy(self, scope: str = "", token: str = "token-a", **capabilities: Any) -> "LegacyClient":
+        """A legacy client, not yet initialized."""
+        return LegacyClient(self.endpoint(scope), token, capabilities)
+
+    def modern(self, scope: str = "", token: str = "token-a", **capabilities: Any) -> "ModernClient":
+        """A modern client."""
+        return ModernClient(self.endpoint(scope), token, capabilities)
+
+    def endpoint(self, scope: str) -> str:
+        """The address of an endpoint."""
+        return f"{self.url}/servers/{scope}/mcp" if scope else f"{self.url}/mcp"
+
+
+def stdio(link: Any, modern: bool | None = None) -> StdioUpstream:
+    """An unconnected stdio upstream with this process's environment."""
+    import os
+
+    return StdioUpstream(
+        link, environment=child_environment(os.environ, frozen=False), on_stderr=lambda data: None, modern=modern
+    )
+
+
+@asynccontextmanager
+async def gateway(folder: Path, *names: str) -> AsyncIterator[TestGateway]:
+    """A gateway for servers of these names, none of them connected."""
+    servers = PlainServers()
+    call_log = CallLog(folder / "calls.sqlite3", lambda payload: payload)
+    await call_log.open()
+    noise: list[tuple[str, bytes]] = []
+    relay = Relay(
+        servers,
+        call_log,
+        None,
+        on_catalogue=lambda name: None,
+        on_noise=lambda name, line: noise.append((name, line)),
+    )
+    relay.sync(names)
+    access = Access("admin-token", TOKENS.get)
+    app = GatewayApp(access, McpEndpoint(relay), relay.scope_exists, lambda caller: None)
+    sock = listen(0)
+    server = GatewayServer(app, sock)
+    await server.start()
+    test = TestGateway(relay, servers, call_log, f"http://{HOST}:{sock.getsockname()[1]}")
+    test.noise = noise
+    try:
+        yield test
+    finally:
+        await relay.close()
+        for upstream in servers.ready.values():
+            await upstream.close()
+        await server.stop()
+        await call_log.close()
+
+
+class _Client:
+    def __init__(self, url: str, token: str, capabilities: dict[str, Any]) -> None:
+        self.url = url
+        self.capabilities = capabilities
+        self.headers = {"authorization": f"Bearer {token}", "accept": "application/json, text/event-stream"}
+        self.http = httpx2.AsyncClient(trust_env=False, verify=False, timeout=20.0)
+        self.numbers = itertools.count(1)
+        self.heard: list[dict[str, Any]] = []
+        self.answers: dict[str, Callable[[dict[str, Any]], Any]] = {}
+
+    async def __aenter__(self) -> Any:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.http.aclose()
+
+    async def post(self, message: Any, headers: dict[str, str] | None = None) -> httpx2.Response:
+        """POST one message and read the whole answer."""
+        body = message if isinstance(message, bytes) else json.dumps(message).encode()
+        every = {**self.headers, "content-type": "application/json", **(headers or {})}
+        return await self.http.post(self.url, content=body, headers=every)
+
+    async def exchange(self, message: dict[str, Any], headers: dict[str, str] | None = None) -> dict[str, Any]:
+        """POST a request, answer what the server asks on the way, and return its answer."""
+        every = {**self.headers, "content-type": "application/json", **(headers or {})}
+        async with self.http.stream("POST", self.url, content=json.dumps(message).encode(), headers=every) as answer:
+            if "text/event-stream" not in answer.headers.get("content-type", ""):
+                await answer.aread()
+                return json.loads(answer.content)
+            async for line in answer.aiter_lines():
+                if line.startswith("data:"):
+                    found = json.loads(line[5:])
+                    if found.get("id") == message["id"] and "method" not in found:
+                        return found
+                    await self.hear(found)
+        raise AssertionError("the stream ended without the answer")
+
+    async def hear(self, message: dict[str, Any]) -> None:
+        """Take a message that is no answer."""
+        self.heard.append(message)
+
+    def of(self, method: str) -> list[dict[str, Any]]:
+        """The notifications and requests of a method that were heard."""
+        return [message for message in self.heard if message.get("method") == method]
+
+
+class LegacyClient(_Client):
+    """A client of revision 2025-11-25. ``answers`` says what it answers to the server's questions, by method."""
+
+    session = ""
+    name = "legacy-test"
+
+    async def initialize(self) -> dict[str, Any]:
+        """Open a session."""
+        params = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": self.capabilities,
+            "clientInfo": {"name": self.name, "version": "1"},
+        }
+        message = {"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params}
+        answer = await self.post(message)
+        self.session = answer.headers["mcp-session-id"]
+        self.headers |= {"mcp-session-id": self.session, "mcp-protocol-version": "2025-11-25"}
+        await self.notify("notifications/initialized")
+        result: dict[str, Any] = answer.json()["result"]
+        return result
+
+    async def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
+        """Send a notification."""
+        answer = await self.post({"jsonrpc": "2.0", "method": method, "params": params or {}})
+        assert answer.status_code == 202
+
+    async def request(self, method: str, params: dict[str, Any] | None = None, *, id: Any = None) -> dict[str, Any]:
+        """Send a request and return the whole answer."""
+        number = next(self.numbers) if id is None else id
+        return await self.exchange({"jsonrpc": "2.0", "id": number, "method": method, "params": params or {}})
+
+    async def call(self, tool: str, arguments: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+        """Call a tool and return the whole answer."""
+        return await self.request("tools/call", {"name": tool, "arguments": arguments or {}, **more})
+
+    async def hear(self, message: dict[str, Any]) -> None:
+        await super().hear(message)
+        if "id" in message and message.get("method") in self.answers:
+            result = self.answers[message["method"]](message["params"])
+            answer = await self.post({"jsonrpc": "2.0", "id": message["id"], "result": result})
+            assert answer.status_code == 202
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        """Hold the GET stream open and take what comes."""
+        ready = asyncio.Event()
+        task = asyncio.create_task(self._listen(ready))
+        await ready.wait()
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _listen(self, ready: asyncio.Event) -> None:
+        async with self.http.stream("GET", self.url, headers=self.headers, timeout=None) as answer:
+            assert answer.status_code == 200
+            ready.set()
+            async for line in answer.aiter_lines():
+                if line.startswith("data:"):
+                    await self.hear(json.loads(line[5:]))
+
+
+class ModernClient(_Client):
+    """A client of revision 2026-07-28."""
+
+    name = "modern-test"
+
+    def message(self, method: str, params: dict[str, Any] | None = None, *, id: Any = None, **meta: Any) -> dict[str, Any]:
+        """A request with the metadata that every one needs."""
+        own = {
+            META_VERSION: MODERN,
+            META_CLIENT: {"name": self.name, "version": "1"},
+            META_CAPABILITIES: self.capabilities,
+            **meta,
+        }
+        number = next(self.numbers) if id is None else id
+        return {"jsonrpc": "2.0", "id": number, "method": method, "params": {**(params or {}), "_meta": own}}
+
+    def headers_for(self, message: dict[str, Any]) -> dict[str, str]:
+        """The headers that mirror a message."""
+        headers = {"mcp-protocol-version": MODERN, "mcp-method": message["method"]}
+        name = message["params"].get("name") or message["params"].get("uri")
+        if name and message["method"] in ("tools/call", "prompts/get", "resources/read"):
+            headers["mcp-name"] = name
+        return headers
+
+    async def request(self, method: str, params: dict[str, Any] | None = None, *, id: Any = None, **meta: Any) -> Any:
+        """Send a request and return the whole answer."""
+        message = self.message(method, params, id=id, **meta)
+        return await self.exchange(message, self.headers_for(message))
+
+    async def call(self, tool: str, arguments: dict[str, Any] | None = None, **more: Any) -> Any:
+        """Call a tool and return the whole answer."""
+        return await self.request("tools/call", {"name": tool, "arguments": arguments or {}, **more})
+
+
+def text_of(answer: dict[str, Any]) -> str:
+    """The first text of a tool's result."""
+    text: str = answer["result"]["content"][0]["text"]
+    return text
+
+
+async def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
+    """Wait for a condition."""
+    async with asyncio.timeout(seconds):
+        while not (found := condition()):
+            await asyncio.sleep(0.01)
+    return found
