@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from PySide6.QtCore import QCoreApplication, Qt, QTimer, Signal
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSplitter, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QSplitter, QToolButton, QVBoxLayout, QWidget
 
 from callboard.api.schema import CallDetail, CallView
 from callboard.core.errors import CallboardError
@@ -47,6 +47,7 @@ class CallDrawer(QWidget):
         font = QFont(self._title.font())
         font.setWeight(QFont.Weight.DemiBold)
         self._title.setFont(font)
+        self._pill.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)  # the title gives way
         self._facts.setTextFormat(Qt.TextFormat.PlainText)
         self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._facts.setContentsMargins(12, 0, 12, 8)
@@ -56,6 +57,7 @@ class CallDrawer(QWidget):
         self._close.clicked.connect(self.closed)
         head = QHBoxLayout()
         head.setContentsMargins(12, 8, 8, 4)
+        head.setSpacing(8)
         head.addWidget(self._title)
         head.addWidget(self._pill)
         head.addStretch(1)

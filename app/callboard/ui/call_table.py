@@ -8,6 +8,8 @@ from callboard.ui.delegates.call_cells import CallStatusDelegate
 from callboard.ui.models.calls import CallsModel
 from callboard.ui.theme import Theme, Token
 
+_ROOM_FOR_SIZE = 640  # pixels
+
 
 class CallTable(QTableView):
     """Rows of one height; follows the newest row while the end can be seen."""
@@ -55,11 +57,11 @@ class CallTable(QTableView):
         header.setMinimumSectionSize(48)
         for column, sample in (
             (CallsModel.TIME, "59 min ago"),
-            (CallsModel.CLIENT, "Claude Code CLI"),
-            (CallsModel.SERVER, "sequential-thin"),
-            (CallsModel.TOOL, "list_directory_with_sizes"),
-            (CallsModel.STATUS, "● Completed ●"),
-            (CallsModel.DURATION, "59 min 59 s"),
+            (CallsModel.CLIENT, "Claude Code"),
+            (CallsModel.SERVER, "local-tools-x"),
+            (CallsModel.TOOL, "list_directory_with"),
+            (CallsModel.STATUS, "● Completed"),
+            (CallsModel.DURATION, "Duration x"),
             (CallsModel.SIZE, "1023.9 KB"),
         ):
             header.resizeSection(column, metrics.horizontalAdvance(sample) + 20)
@@ -138,5 +140,6 @@ class CallTable(QTableView):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self.setColumnHidden(CallsModel.SIZE, self.width() < _ROOM_FOR_SIZE)  # the drawer tells it too
         if self._following:
             self.scrollToBottom()

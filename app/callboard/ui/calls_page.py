@@ -83,13 +83,15 @@ class CallsPage(QWidget):
         top.addLayout(bar)
         self._stack.addWidget(self.table)
         self._stack.addWidget(self._empty)
+        self._stack.setContentsMargins(6, 0, 0, 0)  # the first column's text stands below the fields above
         self._split.addWidget(self._stack)
         self._split.addWidget(self.drawer)
         self._split.setStretchFactor(0, 3)
         self._split.setStretchFactor(1, 2)
         self._split.setHandleWidth(1)
         self._split.setChildrenCollapsible(False)
-        self._split.restoreState(_stored(self._settings, _SPLIT))
+        if not self._split.restoreState(_stored(self._settings, _SPLIT)):
+            self._split.setSizes([600, 400])
         self.table.restore_columns(_stored(self._settings, _COLUMNS))
         self.drawer.hide()
         layout = QVBoxLayout(self)
@@ -194,7 +196,7 @@ class CallsPage(QWidget):
     def _show_place(self) -> None:
         total, narrowed = self.model.total, bool(self.filters.filter)
         self._count.setText(_count_text(total, narrowed))
-        self._count.setVisible(self.model.is_loaded)
+        self._count.setVisible(self.model.is_loaded and bool(total))
         self._clear.setVisible(narrowed)
         if total or not self.model.is_loaded:
             waiting = not total and not self._link.is_connected

@@ -4,7 +4,16 @@ from collections.abc import Callable
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedWidget, QTabWidget, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QPushButton,
+    QSizePolicy,
+    QStackedWidget,
+    QTabWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from callboard.api.schema import ServerView
 from callboard.core.health import Action
@@ -68,6 +77,7 @@ class ServerDetail(QWidget):
         font.setPointSizeF(font.pointSizeF() * 1.25)
         font.setWeight(QFont.Weight.DemiBold)
         self._name.setFont(font)
+        self._pill.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)  # the name gives way
         self._more.setAutoRaise(True)
         self._more.setToolTip(self.tr("More actions"))
         self._more.setAccessibleName(self.tr("More actions"))

@@ -61,6 +61,7 @@ class ServerList(QWidget):
         top.addWidget(self._search, 1)
         top.addWidget(self._add)
         top.setContentsMargins(8, 8, 8, 8)
+        top.setSpacing(8)
         self._stack = QStackedLayout()
         self._stack.addWidget(self.view)
         self._stack.addWidget(self._empty)

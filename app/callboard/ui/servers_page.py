@@ -10,7 +10,6 @@ from callboard.ui.icons import Icons
 from callboard.ui.server_detail import MakeForm, ServerDetail
 from callboard.ui.server_list import ServerList
 from callboard.ui.theme import Theme
-from callboard.ui.widgets.empty_state import EmptyState
 
 _SPLIT = "servers/split"
 
@@ -33,8 +32,7 @@ class ServersPage(QWidget):
         self._settings = settings
         self.list = ServerList(link, actions, theme, icons)
         self.detail = ServerDetail(link, actions, theme, icons, make_form)
-        self._nothing = EmptyState(theme)
-        self._nothing.show_message("", self.tr("The chosen server is shown here."))
+        self._nothing = QWidget()  # while there is no server at all; the list says so
         self._right = QStackedWidget()
         self._right.addWidget(self.detail)
         self._right.addWidget(self._nothing)

@@ -12,10 +12,11 @@ from PySide6.QtWidgets import (
 )
 
 from callboard.api.schema import ServerView
+from callboard.core.health import Action
 from callboard.ui import words
 from callboard.ui.delegates.ground import BAR, paint_ground
 from callboard.ui.models.roles import Role
-from callboard.ui.models.servers import second_line
+from callboard.ui.models.servers import tools_text, trouble_text
 from callboard.ui.severity import paint_pill, pill_font, pill_size
 from callboard.ui.theme import Theme, Token
 
@@ -49,11 +50,12 @@ class ServerRowDelegate(QStyledItemDelegate):
 
     def button_rect(self, row: QRect, view: ServerView, font: QFont) -> QRect:
         """Where the button of a row stands; empty if the server offers no action."""
-        verb = words.action_verb(view.action)
-        if not verb:
+        if not words.action_verb(view.action):
             return QRect()
         metrics = QFontMetrics(pill_font(font))
-        width, height = max(metrics.horizontalAdvance(verb) + 22, 58), metrics.height() + 10
+        # one width for all verbs: the buttons stand below each other
+        width = max(metrics.horizontalAdvance(words.action_verb(action)) for action in Action) + 20
+        height = metrics.height() + 10
         return QRect(row.right() - _PAD - width + 1, row.center().y() - height // 2 + 1, width, height)
 
     # painting
@@ -117,18 +119,27 @@ class ServerRowDelegate(QStyledItemDelegate):
         painter.drawText(box, Qt.AlignmentFlag.AlignCenter, badge)
 
     def _paint_state(self, painter: QPainter, font: QFont, rect: QRect, view: ServerView) -> None:
-        phrase = words.state_phrase(view, time())
-        size = pill_size(phrase, font)
+        word = words.state_word(view.state)
+        size = pill_size(word, font)
         pill = QRectF(rect.left(), rect.top(), min(size.width(), rect.width()), size.height())
-        paint_pill(painter, pill, phrase, view.severity, self._theme, font)
-        rest = rect.adjusted(int(pill.width()) + _GAP, 0, 0, 0)
-        text = second_line(view)
-        if rest.width() < 24 or not text:
-            return
+        paint_pill(painter, pill, word, view.severity, self._theme, font)
         painter.setFont(font)
-        painter.setPen(self._theme.color(Token.MUTED if view.cached or not view.enabled else Token.TEXT))
-        shown = QFontMetrics(font).elidedText(text, Qt.TextElideMode.ElideRight, rest.width())
-        painter.drawText(rest, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, shown)
+        rest = rect.adjusted(int(pill.width()) + _GAP, 0, 0, 0)
+        used = self._paint_words(painter, rest, trouble_text(view, time()), Token.TEXT)
+        tools = tools_text(view)
+        if used and tools:
+            tools = "· " + tools
+            rest.setLeft(rest.left() + used + 4)
+        self._paint_words(painter, rest, tools, Token.MUTED if view.cached else Token.TEXT)
+
+    def _paint_words(self, painter: QPainter, rect: QRect, text: str, token: Token) -> int:
+        """Paint as much of ``text`` as there is room for; returns its width in pixels."""
+        if not text or rect.width() < 24:
+            return 0
+        shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, rect.width())
+        painter.setPen(self._theme.color(token))
+        painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, shown)
+        return painter.fontMetrics().horizontalAdvance(shown)
 
 
 def _bold(font: QFont) -> QFont:

@@ -101,6 +101,8 @@ class CallsModel(QAbstractTableModel):
             return None
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(section)
+        if role == Qt.ItemDataRole.ToolTipRole and section == self.SIZE:
+            return self.tr("Size of the result")
         if role != Qt.ItemDataRole.DisplayRole or not 0 <= section < 7:
             return None
         return (

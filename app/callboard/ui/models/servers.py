@@ -42,10 +42,13 @@ def tools_text(view: ServerView) -> str:
     return tr("Servers", "{tools} (cached)").format(tools=text) if view.cached else text
 
 
-def second_line(view: ServerView) -> str:
-    """What stands beside a server's state: what is wrong with it, and how many tools it has."""
+def trouble_text(view: ServerView, now: float) -> str:
+    """What is wrong with a server in a few words, and when it is tried again; empty if nothing is."""
     reason = formats.first_clause(view.reason) if view.state is not State.READY else ""
-    return " · ".join(part for part in (reason, tools_text(view)) if part)
+    if view.state is not State.RESTARTING or view.next_retry is None:
+        return reason
+    wait = QCoreApplication.translate("Servers", "in {n} s").format(n=max(1, round(view.next_retry - now)))
+    return " · ".join(part for part in (wait, reason) if part)
 
 
 def _spoken(view: ServerView) -> str:

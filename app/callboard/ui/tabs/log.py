@@ -66,6 +66,7 @@ class LogTab(QWidget):
     def _lay_out(self) -> None:
         bar = QHBoxLayout()
         bar.setContentsMargins(8, 8, 8, 8)
+        bar.setSpacing(6)
         for widget in (self._search, self._previous, self._next, self._matches, self._wrap, self._copy):
             bar.addWidget(widget, 1 if widget is self._search else 0)
         self._stack = QStackedLayout()
@@ -225,7 +226,7 @@ class LogTab(QWidget):
         elif count == 1:
             self._matches.setText(self.tr("1 line"))
         else:
-            self._matches.setText(self.tr("{n} lines").format(n=count))
+            self._matches.setText(self.tr("{n} lines").format(n=f"{count:,}"))
 
     def _find(self, *, backward: bool = False) -> None:
         self.view.find_next(backward=backward)

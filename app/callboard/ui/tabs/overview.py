@@ -17,13 +17,14 @@ from PySide6.QtWidgets import (
 )
 
 from callboard.api.schema import LastExit, ServerView
-from callboard.core.health import State
 from callboard.ui import formats, words
 from callboard.ui.actions import ServerActions
 from callboard.ui.icons import Icons
 from callboard.ui.models.servers import tools_text
 from callboard.ui.theme import Theme
 from callboard.ui.widgets.facts import Facts
+
+_WIDEST = 780  # pixels; a copy button must not stand far from what it copies
 
 
 class OverviewTab(QScrollArea):
@@ -37,7 +38,9 @@ class OverviewTab(QScrollArea):
         self._identity = Facts(theme, icons)
         self._exit = _ExitBox(actions)
         self._add_facts()
+        self._state.align_with(self._identity)
         inside = QWidget()
+        inside.setMaximumWidth(_WIDEST)
         layout = QVBoxLayout(inside)
         layout.setContentsMargins(16, 14, 16, 16)
         layout.setSpacing(14)
@@ -54,7 +57,6 @@ class OverviewTab(QScrollArea):
 
     def _add_facts(self) -> None:
         self._state.add("state", self.tr("State"))
-        self._state.add("uptime", self.tr("Running for"))
         self._state.add("retry", self.tr("Next attempt"))
         self._state.add("offers", self.tr("Offers"))
         self._state.add("pid", self.tr("Process"))
@@ -101,12 +103,9 @@ class OverviewTab(QScrollArea):
         view, now = self._view, time()
         if view is None:
             return
-        running = view.state in (State.READY, State.DEGRADED)
-        since = formats.relative_time(view.since, now)
-        state = words.state_word(view.state)
-        line = state if running else self.tr("{state}, {since}").format(state=state, since=since)
-        self._state.set("state", line, formats.exact_time(view.since))
-        self._state.set("uptime", formats.uptime(now - view.since) if running else "", formats.exact_time(view.since))
+        text = self.tr("{state} for {time}")
+        text = text.format(state=words.state_word(view.state), time=formats.uptime(now - view.since))
+        self._state.set("state", text, self.tr("since {time}").format(time=formats.exact_time(view.since)))
         self._state.set("retry", self._retry(view, now))
         self._exit.tick(now)
 

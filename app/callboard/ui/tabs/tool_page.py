@@ -61,14 +61,15 @@ def _table(rows: list[Parameter], theme: Theme) -> str:
         text = translate("ToolPage", "… and {n} more: see the JSON.").format(n=len(rows) - _SHOWN)
         more = f"<p>{escape(text)}</p>"
     return (
-        f'<table width="100%" cellspacing="0" cellpadding="6" border="1" '
-        f'style="border-collapse:collapse;border-color:{border}">{shown}</table>{more}'
+        f'<table width="100%" cellspacing="0" cellpadding="6" '
+        f'style="border:1px solid {border};border-collapse:collapse">{shown}</table>{more}'
     )
 
 
 def _row(row: Parameter, theme: Theme) -> str:
     muted, attention = theme.color(Token.MUTED).name(), theme.color(Token.ATTENTION).name()
-    name = f"<b>{escape(row.name)}</b>"
+    border = theme.color(Token.BORDER).name()
+    name = f"<b>{escape(row.name).replace('.', '.&#8203;')}</b>"
     if row.required:
         name += f'<br/><span style="color:{attention}">{escape(translate("ToolPage", "required"))}</span>'
     notes = [f'<span style="color:{muted}"><code>{escape(row.type)}</code></span>']
@@ -79,4 +80,5 @@ def _row(row: Parameter, theme: Theme) -> str:
     if row.default:
         text = translate("ToolPage", "default: {value}").format(value=row.default)
         notes.append(f'<span style="color:{muted}">{escape(text)}</span>')
-    return f'<tr><td width="32%" valign="top">{name}</td><td valign="top">{"<br/>".join(notes)}</td></tr>'
+    line = f'style="border-bottom:1px solid {border}"'
+    return f'<tr><td {line} width="34%" valign="top">{name}</td><td {line} valign="top">{"<br/>".join(notes)}</td></tr>'

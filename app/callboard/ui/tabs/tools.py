@@ -4,14 +4,11 @@ from PySide6.QtCore import QModelIndex, QSortFilterProxyModel, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QButtonGroup,
     QFrame,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QListView,
     QPushButton,
-    QSizePolicy,
     QSplitter,
     QStackedLayout,
     QStackedWidget,
@@ -32,6 +29,7 @@ from callboard.ui.models.tools import ToolListModel
 from callboard.ui.tabs.tool_page import tool_html
 from callboard.ui.theme import Theme
 from callboard.ui.widgets.copy_button import CopyButton
+from callboard.ui.widgets.elided_label import ElidedLabel
 from callboard.ui.widgets.empty_state import EmptyState
 from callboard.ui.widgets.json_view import JsonView
 
@@ -227,9 +225,7 @@ class _ToolPage(QWidget):
         super().__init__()
         self._theme = theme
         self._tool: ToolView | None = None
-        self._name = QLabel()
-        self._name.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._name.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._name = ElidedLabel()
         self._copy = CopyButton(icons, self.tr("Copy wire name"), self._wire_name)
         self._text = QTextBrowser()
         self._text.setOpenLinks(False)
@@ -237,31 +233,25 @@ class _ToolPage(QWidget):
         self._text.setAccessibleName(self.tr("Description of the tool"))
         self._text.document().setDocumentMargin(10)
         self._json = JsonView(theme, self.tr("Schema of the tool as JSON"))
+        self._switch = QPushButton(self.tr("JSON"))
+        self._switch.setCheckable(True)
+        self._switch.setToolTip(self.tr("Show the schema as JSON"))
         self._views = QStackedWidget()
         self._views.addWidget(self._text)
         self._views.addWidget(self._json)
         bar = QHBoxLayout()
         bar.setContentsMargins(12, 8, 8, 8)
+        bar.setSpacing(6)
         bar.addWidget(self._name, 1)
         bar.addWidget(self._copy)
-        for number, title in enumerate((self.tr("Readable"), self.tr("JSON"))):
-            bar.addWidget(self._switch(number, title))
+        bar.addWidget(self._switch)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addLayout(bar)
         layout.addWidget(self._views, 1)
+        self._switch.toggled.connect(lambda on: self._views.setCurrentIndex(int(on)))
         theme.changed.connect(self._show)
-
-    def _switch(self, number: int, title: str) -> QPushButton:
-        if number == 0:
-            self._group = QButtonGroup(self)
-        button = QPushButton(title)
-        button.setCheckable(True)
-        button.setChecked(number == 0)
-        button.clicked.connect(lambda: self._views.setCurrentIndex(number))
-        self._group.addButton(button)
-        return button
 
     def show_tool(self, tool: ToolView | None) -> None:
         if tool != self._tool:
@@ -276,7 +266,7 @@ class _ToolPage(QWidget):
         self._copy.setEnabled(tool is not None)
         self._name.setText(self._wire_name())
         tip = self.tr("The name under which clients of /mcp see this tool")
-        self._name.setToolTip(f"{self._wire_name()}\n{tip}" if tool else "")
+        self._copy.setToolTip(f"{self._copy.accessibleName()}\n{tip}")
         if tool is None:
             self._text.clear()
             self._json.show_text("")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QPalette
-from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from callboard.ui.theme import Theme, Token
 
@@ -29,7 +29,12 @@ class EmptyState(QWidget):
         layout.setSpacing(10)
         layout.addStretch(2)
         layout.addWidget(self._title)
-        layout.addWidget(self._text, alignment=Qt.AlignmentFlag.AlignHCenter)
+        # not by alignment: a label that breaks its lines gets its height only where it has the whole row
+        middle = QHBoxLayout()
+        middle.addStretch(1)
+        middle.addWidget(self._text, 100)
+        middle.addStretch(1)
+        layout.addLayout(middle)
         layout.addWidget(self._button, alignment=Qt.AlignmentFlag.AlignHCenter)
         layout.addStretch(3)
         theme.changed.connect(self._paint_text)

@@ -50,6 +50,13 @@ class Facts(QWidget):
         self._values[key].setToolTip(tip)
         self._show(key, bool(text))
 
+    def align_with(self, other: "Facts") -> None:
+        """Let the values of two tables begin at the same place."""
+        labels = [*self._names.values(), *other._names.values()]
+        width = max(label.sizeHint().width() for label in labels)
+        for table in (self, other):
+            table._grid.setColumnMinimumWidth(0, width)
+
     def value(self, key: str) -> str:
         """The value that is shown."""
         return self._values[key].toPlainText()

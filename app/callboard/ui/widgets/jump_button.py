@@ -1,7 +1,7 @@
 """The way back to the end of a live list."""
 
 from PySide6.QtCore import QEvent, QObject
-from PySide6.QtWidgets import QAbstractScrollArea, QPushButton
+from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QPushButton
 
 from callboard.ui.icons import Icons
 
@@ -12,6 +12,7 @@ class JumpButton(QPushButton):
     def __init__(self, icons: Icons, view: QAbstractScrollArea) -> None:
         super().__init__(view)
         self._view = view
+        self.setFont(QApplication.font())
         self.setText(self.tr("Jump to newest"))
         icons.set_on(self, "arrow-down")
         view.installEventFilter(self)

@@ -36,6 +36,7 @@ class PayloadView(QWidget):
         self._view = JsonView(theme, title)
         bar = QHBoxLayout()
         bar.setContentsMargins(12, 4, 8, 4)
+        bar.setSpacing(8)
         bar.addWidget(self._title)
         bar.addWidget(self._note, 1)
         bar.addWidget(self._json)
