@@ -89,7 +89,7 @@ class EngineClient:
 
     async def quit(self) -> None:
         """Stop the engine and every server it started; returns when it has accepted."""
-        await self._send("POST", "/engine/quit", None, None)
+        await self._exchange("POST", "/engine/quit", None)
 
     async def doctor(self, server: str = "") -> list[Check]:
         """Run the checks of the engine, or of one server."""
@@ -135,8 +135,12 @@ class EngineClient:
         )
 
     async def save_entry(self, name: str, edit: EntryEdit) -> RosterEdit:
-        """Add or change an entry; raises ``entry-invalid``, ``name-taken``, ``roster-changed``, ``secrets-…``."""
-        return await self._send("PUT", f"/roster/servers/{_part(name)}", edit, RosterEdit)
+        """Add or change an entry; raises ``entry-invalid``, ``name-taken``, ``roster-changed``, ``secrets-…``.
+
+        With secrets it waits while the keyring's own prompt is open.
+        """
+        timeout = None if edit.secrets else -1.0
+        return await self._send("PUT", f"/roster/servers/{_part(name)}", edit, RosterEdit, timeout=timeout)
 
     async def remove_entry(self, name: str, *, revision: str = "") -> RosterEdit:
         """Take an entry out of the roster."""
@@ -154,11 +158,11 @@ class EngineClient:
 
     async def set_secret(self, name: str, value: str) -> None:
         """Store a secret's value. Waits while the keyring's own prompt is open."""
-        await self._send("PUT", f"/secrets/{_part(name)}", SecretValue(value=value), None, limit=None)
+        await self._exchange("PUT", f"/secrets/{_part(name)}", SecretValue(value=value), None)
 
     async def delete_secret(self, name: str) -> None:
         """Forget a secret's value."""
-        await self._send("DELETE", f"/secrets/{_part(name)}", None, None, limit=None)
+        await self._exchange("DELETE", f"/secrets/{_part(name)}", None, None)
 
     # calls
 
@@ -203,12 +207,11 @@ class EngineClient:
     # events
 
     async def events(self, after: int = -1, *, opened: Callable[[], None] | None = None) -> AsyncIterator[Event]:
-        """The event stream from sequence number ``after`` on (-1: from now on).
+        """The event stream from sequence number ``after`` on (-1: from now on, beginning with a "reset").
 
         Ends when the engine closes it; raises ``engine-unreachable`` when the connection breaks. The caller
         connects again with the last ``seq`` it saw; an event of kind "reset" tells that some were missed.
-        ``opened`` is called once the engine has accepted: it subscribes before it answers, so whoever reads the
-        present state from then on misses no change.
+        ``opened`` is called once the engine has accepted, also when no event comes yet.
         """
         import httpx2
 
@@ -248,8 +251,14 @@ class EngineClient:
         return await self._send("GET", path, None, kind)
 
     async def _send(
-        self, method: str, path: str, body: msgspec.Struct | None, kind: type[T] | None, limit: float | None = -1.0
-    ) -> Any:
+        self, method: str, path: str, body: msgspec.Struct | None, kind: type[T], limit: float | None = -1.0
+    ) -> T:
+        content = await self._exchange(method, path, body, limit)
+        return msgspec.json.decode(content, type=kind)
+
+    async def _exchange(
+        self, method: str, path: str, body: msgspec.Struct | None, limit: float | None = -1.0
+    ) -> bytes:
         import httpx2
 
         http = await self._client()
@@ -270,7 +279,7 @@ class EngineClient:
             raise
         if answer.status_code >= 400:
             raise _error(answer)
-        return None if kind is None else msgspec.json.decode(answer.content, type=kind)
+        return answer.content
 
 
 def _part(name: str) -> str:

@@ -135,7 +135,7 @@ class EngineLink(QObject):
         await self.tasks.close()
 
     async def _follow(self, address: EngineAddress) -> None:
-        """One connection: from its start to its end."""
+        """One connection: from its start to its end. To the same engine as before, only what was missed is read."""
         after = self._seq if address == self._address else -1
         opened = asyncio.Event()
         async with EngineClient(address) as client:
@@ -144,15 +144,13 @@ class EngineLink(QObject):
             try:
                 await _first_of(first, opened)
                 self.client = client
-                if after < 0:
-                    await self._read_all(client)
-                self._address = address
-                self._was_connected = True
-                self.connected.emit()
+                if after >= 0:
+                    self._tell_connected(address)
                 event = await first
                 while event is not None:
                     if event.kind == "reset":
                         await self._read_all(client)
+                        self._tell_connected(address)
                     else:
                         self.feed(event)
                     self._seq = event.seq
@@ -163,6 +161,12 @@ class EngineLink(QObject):
                 with contextlib.suppress(asyncio.CancelledError, CallboardError):
                     await first
                 await events.aclose()  # type: ignore[attr-defined]
+
+    def _tell_connected(self, address: EngineAddress) -> None:
+        self._address = address
+        if not self._was_connected:
+            self._was_connected = True
+            self.connected.emit()
 
     async def _read_all(self, client: EngineClient) -> None:
         engine, servers, roster, secrets, page = await asyncio.gather(

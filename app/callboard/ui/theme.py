@@ -188,11 +188,7 @@ class Theme(QObject):
         before = (self._dark, self._app.palette().color(QPalette.ColorRole.Window))
         self._dark = self._system_dark if self._choice is ThemeChoice.SYSTEM else self._choice is ThemeChoice.DARK
         self._applying = True
-        if self._app.styleHints().accessibility().contrastPreference() == Qt.ContrastPreference.HighContrast:
-            # a person who asked the system for more contrast gets the system's colours
-            self._dark = _is_dark(self._app.palette())
-        else:
-            self._force_palette()
+        self._force_palette()
         self._applying = False
         return before != (self._dark, self._app.palette().color(QPalette.ColorRole.Window))
 
