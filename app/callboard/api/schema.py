@@ -120,7 +120,7 @@ class CallView(View, frozen=True, kw_only=True):
     error: str = ""
 
 
-class CallDetail(CallView, kw_only=True):
+class CallDetail(CallView, frozen=True, kw_only=True):
     """A call with its payloads as stored: JSON text, cut at the log's bound."""
 
     arguments: str = ""

@@ -86,7 +86,7 @@ class Engine:
             self.secrets,
             self._environment,
             masking,
-            paths.state / "eras.json",
+            paths.state,
             on_change=self._changed_server,
         )
         self.relay = Relay(
@@ -119,6 +119,7 @@ class Engine:
         await self.call_log.open()
         self._environment.start()
         self._gateway = GatewayServer(self._app, sock)
+        await self._table.end_leftovers()
         self._on_roster()
         await self._gateway.start()
         self._watcher = tasks.spawn(self.roster_file.watch(), name="watch the roster")

@@ -6,7 +6,7 @@ import msgspec
 
 from callboard.core.errors import FIXES, CallboardError
 from callboard.engine.relay.envelope import raw_json
-from callboard.engine.relay.exchange import Exchange
+from callboard.engine.relay.exchange import CANCELLED, Exchange
 from callboard.engine.relay.relay import Relay
 from callboard.engine.upstream.base import Answer
 
@@ -27,14 +27,13 @@ async def call_tool(relay: Relay, server: str, tool: str, arguments: dict[str, A
     )
     try:
         relay.submit(server, exchange, None)
-        while exchange.answer is None:
-            await exchange.wait()
+        while not await exchange.wait():
             exchange.messages.clear()
             exchange.streaming = False
     finally:
         if not exchange.done:
             exchange.cancel("the caller went away")
-    answer = exchange.answer
+    answer = exchange.answer or CANCELLED
     if answer.result is None:
         raise _refused(answer)
     return bytes(answer.result)

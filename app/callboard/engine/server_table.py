@@ -6,8 +6,9 @@ Between the supervisor, which runs them, and the relay, which talks to them. It 
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 
 from callboard.api.schema import ServerView
@@ -18,6 +19,7 @@ from callboard.core.roster import AnyEntry, Roster
 from callboard.core.supervision import ServerStatus
 from callboard.engine.environment import Environment
 from callboard.engine.eras import Eras
+from callboard.engine.leftovers import MARK, Leftovers
 from callboard.engine.masking import Masking
 from callboard.engine.output import OutputLog
 from callboard.engine.relay.relay import Relay
@@ -39,16 +41,17 @@ class ServerTable:
         secrets: SecretStore,
         environment: Environment,
         masking: Masking,
-        eras_file: Path,
+        state: Path,
         *,
         on_change: Callable[[str], None],
     ) -> None:
-        """``on_change`` hears which server's view changed."""
+        """``state`` is the folder for what is remembered; ``on_change`` hears which server's view changed."""
         self._output = output
         self._secrets = secrets
         self._environment = environment
         self._masking = masking
-        self._eras = Eras(eras_file)
+        self._eras = Eras(state / "eras.json")
+        self._leftovers = Leftovers(state / "processes.json")
         self._on_change = on_change
         self._roster = Roster()
         self._relay: Relay | None = None
@@ -59,6 +62,7 @@ class ServerTable:
             environment=environment,
             on_change=on_change,
             on_upstream=self._on_upstream,
+            leftovers=self._leftovers,
         )
 
     def attach(self, relay: Relay) -> None:
@@ -70,6 +74,11 @@ class ServerTable:
         """The attached relay."""
         assert self._relay is not None
         return self._relay
+
+    async def end_leftovers(self) -> None:
+        """End what an engine that was killed left behind. Called once, before the first roster."""
+        for server in await self._leftovers.end_previous():
+            log.info("ended what an earlier engine left of %s", server)
 
     # the roster
 
@@ -137,13 +146,10 @@ class ServerTable:
 
     def secrets_changed(self, names: Iterable[str]) -> None:
         """Servers that waited for one of these secrets are tried again."""
-        names = set(names)
-        for server, entry in self._roster.servers.items():
-            if names & set(names_in(entry).secrets):
-                self.supervisor.settings_changed(server)
+        self.supervisor.secrets_changed(names)
 
-    async def _secret_values(self, names: Iterable[str]) -> dict[str, str]:
-        values = await self._secrets.get_many(names)
+    async def _secret_values(self, names: Iterable[str]) -> Mapping[str, str]:
+        values: Mapping[str, str] = await self._secrets.get_many(names)
         self._masking.learn(values.values())
         return values
 
@@ -156,10 +162,11 @@ class ServerTable:
         if isinstance(launch, RemoteLaunch):
             from callboard.engine.upstream.http import HttpUpstream  # httpx2: only where a remote server is used
 
-            return HttpUpstream(link, modern=modern)
+            paths = partial(self.relay.catalogue.header_paths, name)
+            return HttpUpstream(link, modern=modern, header_paths=paths)
         return StdioUpstream(
             link,
-            environment=self._environment.variables,
+            environment={**self._environment.variables, MARK: self._leftovers.run},
             on_stderr=lambda data: self._output.append(name, "stderr", data),
             modern=modern,
         )
@@ -178,6 +185,7 @@ class ServerTable:
         link = self.relay.links.get(name)
         if link is not None and link.noise_lines == 1:
             log.info("%s prints on stdout what is not protocol", name)
+            self.supervisor.degraded(name, "stdout-noise", "prints on stdout what is not protocol")
 
     # what the relay asks
 

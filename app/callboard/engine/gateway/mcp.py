@@ -190,10 +190,7 @@ class McpEndpoint:
         accept = headers.get(b"accept", b"*/*")
         may_stream = b"text/event-stream" in accept or b"*/*" in accept
         try:
-            while exchange.answer is None:
-                await exchange.wait()
-                if exchange.answer is not None and not exchange.messages:
-                    break
+            while not await exchange.wait():
                 if (exchange.messages or exchange.streaming) and may_stream:
                     await self._stream(exchange, send)
                     return

@@ -123,14 +123,18 @@ class Exchange:
 
     # what the gateway does
 
-    async def wait(self) -> None:
-        """Return once there is a message, the answer, a call for the answer to be streamed, or the first tick."""
+    async def wait(self) -> bool:
+        """Return once there is a message, the answer, a call for the answer to be streamed, or the first tick.
+
+        True if all there is is the answer.
+        """
         if self.answer is None and not self.messages and not self.streaming:
             self._wake = asyncio.get_running_loop().create_future()
             try:
                 await self._wake
             finally:
                 self._wake = None
+        return self.answer is not None and not self.messages
 
     async def next(self, seconds: float) -> None:
         """For a streaming exchange: like :meth:`wait`, but returns after ``seconds`` in any case."""
