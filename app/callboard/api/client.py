@@ -139,8 +139,8 @@ class EngineClient:
 
         With secrets it waits while the keyring's own prompt is open.
         """
-        timeout = None if edit.secrets else -1.0
-        return await self._send("PUT", f"/roster/servers/{_part(name)}", edit, RosterEdit, timeout=timeout)
+        limit = None if edit.secrets else -1.0
+        return await self._send("PUT", f"/roster/servers/{_part(name)}", edit, RosterEdit, limit=limit)
 
     async def remove_entry(self, name: str, *, revision: str = "") -> RosterEdit:
         """Take an entry out of the roster."""
