@@ -223,9 +223,10 @@ async def test_all_servers_together_are_bounded(log: OutputLog, monkeypatch: pyt
 
 
 async def test_the_tail_is_that_of_the_present_run_and_shows_the_open_line(log: OutputLog):
-    log.begin_run("one", "started, pid 1")
+    log.begin_run("one")
     log.append("one", "stderr", b"old\n")
-    log.begin_run("one", "started, pid 2")
+    log.begin_run("one")
+    log.mark("one", "started, pid 2")
     assert log.silent_for("one") == float("inf")
     log.append("one", "stderr", b"Traceback\n\nKeyError: 'X'\nbye")
     log.append("one", "stdout", b"noise")

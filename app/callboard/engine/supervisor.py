@@ -1,0 +1,199 @@
+"""All servers of the roster, each in the state that it should be in."""
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterable
+
+from callboard.core import supervision
+from callboard.core.errors import CallboardError
+from callboard.core.health import State
+from callboard.core.references import names_in
+from callboard.core.roster import Roster
+from callboard.core.supervision import ServerStatus
+from callboard.engine import tasks
+from callboard.engine.connector import Connect, SecretsLookup, Services
+from callboard.engine.environment import Environment
+from callboard.engine.leftovers import Leftovers
+from callboard.engine.output import OutputLog
+from callboard.engine.runner import Runner
+from callboard.engine.upstream.base import Upstream
+
+_STARTS_PER_CORE = 2
+_CLOSE_LIMIT = 5.0  # seconds
+
+_logger = logging.getLogger(__name__)
+
+
+class Supervisor:
+    """Owns every server's connection and process. Engine loop only; made on it, ended with :meth:`close`.
+
+    Actions return at once; what becomes of them is told by ``on_change(name)``, called whenever the status of a server
+    changed. ``on_upstream(name, upstream)`` is called when a connection is ready, and with None when it is no more.
+    Both are called synchronously and must not raise. ``connect`` makes a connection without opening it;
+    ``secrets_lookup`` gives the values of secrets by name, leaving out those that have none.
+    """
+
+    def __init__(
+        self,
+        connect: Connect,
+        output: OutputLog,
+        secrets_lookup: SecretsLookup,
+        environment: Environment,
+        on_change: Callable[[str], None],
+        on_upstream: Callable[[str, Upstream | None], None],
+        *,
+        leftovers: Leftovers | None = None,
+        python: str = sys.executable,
+    ) -> None:
+        """``python`` is what ``${python}`` in the roster stands for."""
+        self._services = Services(
+            connect=connect,
+            output=output,
+            secrets_lookup=secrets_lookup,
+            environment=environment,
+            leftovers=leftovers,
+            on_change=on_change,
+            on_upstream=on_upstream,
+            slots=asyncio.Semaphore(_STARTS_PER_CORE * (os.cpu_count() or 1)),
+            python=python,
+        )
+        self._runners: dict[str, Runner] = {}
+        self._ending: dict[str, asyncio.Task[None]] = {}
+        self._closed = False
+
+    @property
+    def names(self) -> list[str]:
+        """All servers, in the roster's order."""
+        return list(self._runners)
+
+    def apply(self, roster: Roster) -> None:
+        """Take a roster: what is new and starts at launch is started, what is gone or disabled is stopped, what runs
+        and was changed starts anew; nothing happens to the others.
+        """
+        if self._closed:
+            return
+        for name in [name for name in self._runners if name not in roster.servers]:
+            self._retire(self._runners.pop(name))
+        before = self._runners
+        self._runners = {
+            name: before.get(name) or Runner(name, entry, self._services, self._ending.get(name))
+            for name, entry in roster.servers.items()
+        }
+        for name, runner in self._runners.items():
+            if name in before:
+                runner.configure(roster.servers[name])
+            else:
+                self._services.on_change(name)
+                if runner.entry.enabled and runner.entry.start == "at-launch":
+                    runner.start()
+
+    def status(self, name: str) -> ServerStatus:
+        """The server's health now; raises ``server-unknown``."""
+        return self._runner(name).status
+
+    def ready_upstream(self, name: str) -> Upstream | None:
+        """The connection if it is ready; a dictionary look-up, never raises."""
+        runner = self._runners.get(name)
+        return runner.upstream if runner is not None else None
+
+    async def upstream(self, name: str) -> Upstream:
+        """The ready connection. Waits for a server that is starting; starts one that starts on demand.
+
+        Waits ``timeouts.start`` seconds at most. Raises ``server-unknown``, ``disabled``, ``server-not-ready``.
+        """
+        return await self._runner(name).get()
+
+    async def open_instance(self, name: str, key: str) -> Upstream:
+        """A connection of its own for ``key``, made if there is none; it ends with the server at the latest.
+
+        Raises ``server-unknown``, ``disabled``, and whatever keeps the server from starting.
+        """
+        runner = self._runner(name)
+        if self._closed or not runner.entry.enabled:
+            raise CallboardError("disabled", f"The server {name} is disabled.")
+        return await runner.instances.open(key)
+
+    async def close_instance(self, name: str, key: str) -> None:
+        """End the connection for ``key`` and wait until it is gone; nothing happens when there is none."""
+        runner = self._runners.get(name)
+        if runner is not None:
+            await runner.instances.close_one(key)
+
+    def start(self, name: str) -> None:
+        """Run it, also after a failure. Raises ``server-unknown``, ``disabled``."""
+        self._runner(name).start()
+
+    def stop(self, name: str) -> None:
+        """Stop it; also ends a start, or the pause before one. Raises ``server-unknown``."""
+        self._runner(name).stop()
+
+    def cancel(self, name: str) -> None:
+        """End a start that goes on; a server that is ready stays so. Raises ``server-unknown``."""
+        runner = self._runner(name)
+        if runner.status.state in (State.STARTING, State.RESTARTING):
+            runner.stop()
+
+    def restart(self, name: str) -> None:
+        """Stop it if it runs, then start it. Raises ``server-unknown``, ``disabled``."""
+        self._runner(name).restart()
+
+    def retry(self, name: str) -> None:
+        """Try again now, with all tries anew. Raises ``server-unknown``, ``disabled``."""
+        self._runner(name).start()
+
+    def reset(self, name: str) -> None:
+        """Earlier failures no longer count. Raises ``server-unknown``."""
+        self._runner(name).reset()
+
+    def touch(self, name: str) -> None:
+        """The server is being used; unknown names are ignored."""
+        runner = self._runners.get(name)
+        if runner is not None:
+            runner.touch()
+
+    def degraded(self, name: str, code: str, reason: str) -> None:
+        """Something is odd about a running server; unknown names are ignored. One reason for each code."""
+        runner = self._runners.get(name)
+        if runner is not None:
+            runner.feed(supervision.ProblemFound(code, reason))
+
+    def clear_degraded(self, name: str, code: str) -> None:
+        """What was odd is no more."""
+        runner = self._runners.get(name)
+        if runner is not None:
+            runner.feed(supervision.ProblemGone(code))
+
+    def secrets_changed(self, names: Iterable[str]) -> None:
+        """Servers that could not start for want of one of these secrets are tried again."""
+        changed = set(names)
+        for runner in self._runners.values():
+            if runner.status.state is State.NEEDS_CONFIG and names_in(runner.entry).secrets & changed:
+                runner.start()
+
+    async def close(self) -> None:
+        """Stop everything at once and wait until nothing is left, at most 5 seconds. Idempotent."""
+        self._closed = True
+        for runner in self._runners.values():
+            if runner.name not in self._ending:
+                self._retire(runner)
+        if self._ending:
+            _, late = await asyncio.wait(self._ending.values(), timeout=_CLOSE_LIMIT)
+            for task in late:
+                _logger.error("Not ended within %g s: %s", _CLOSE_LIMIT, task.get_name())
+
+    def _retire(self, runner: Runner) -> None:
+        task = tasks.spawn(runner.close(), f"end {runner.name}")
+        self._ending[runner.name] = task
+        task.add_done_callback(lambda done: self._retired(runner.name, done))
+
+    def _retired(self, name: str, task: "asyncio.Task[None]") -> None:
+        if self._ending.get(name) is task:
+            del self._ending[name]
+
+    def _runner(self, name: str) -> Runner:
+        runner = self._runners.get(name)
+        if runner is None:
+            raise CallboardError("server-unknown", f'There is no server "{name}".')
+        return runner

@@ -1,0 +1,36 @@
+"""What tests need to know of processes."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ODD_SERVER = Path(__file__).parent / "servers" / "odd.py"
+
+
+def odd_server(*options: str | Path) -> list[str]:
+    """The command of the misbehaving server, quick to start."""
+    return [sys.executable, "-S", "-E", str(ODD_SERVER), *map(str, options)]
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX" and os.getpid() != pid
+
+
+async def until(condition: Callable[[], object], *, seconds: float = 10.0) -> None:
+    """Wait until the condition holds; the test fails if it does not within ``seconds``."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110  other processes set no event
+            await asyncio.sleep(0.01)
+
+
+async def pid_in(file: Path) -> int:
+    """The pid that a process writes into ``file``, as soon as it stands there."""
+    await until(lambda: file.exists() and file.read_text().strip())
+    return int(file.read_text())
