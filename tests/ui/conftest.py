@@ -1,13 +1,18 @@
 """What tests of widgets share: a theme, icons, and a link that is fed by hand."""
 
+import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PySide6.QtCore import QSettings
+from PySide6.QtWidgets import QApplication
+
 from callboard.api.client import EngineClient
 from callboard.api.schema import CallView, EngineView, Event, RosterView, SecretsView, ServerView
+from callboard.core.errors import CallboardError
 from callboard.core.health import PRIMARY_ACTION, SEVERITY, State
 from callboard.system.engine_file import EngineAddress
 from callboard.system.resources import resource
@@ -15,8 +20,6 @@ from callboard.ui.actions import ServerActions
 from callboard.ui.engine_link import EngineLink
 from callboard.ui.icons import Icons
 from callboard.ui.theme import Theme
-from PySide6.QtCore import QSettings
-from PySide6.QtWidgets import QApplication
 
 NOW = 1_800_000_000.0
 
@@ -73,17 +76,35 @@ def roster_view(names: list[str], **fields: Any) -> RosterView:
     return RosterView(**(known | fields))
 
 
+class HandClient(EngineClient):
+    """Notes what the engine is asked. Answers what the test put there; everything else fails as unreachable."""
+
+    def __init__(self) -> None:
+        super().__init__(EngineAddress(pid=0, url="http://127.0.0.1:9", admin_token="", version=""))
+        self.asked: list[tuple[str, str, Any]] = []  # verb, path below the API's prefix, body
+        self.answers: dict[str, Any] = {}  # by path without its query
+
+    async def _send(self, method: str, path: str, body: Any, kind: Any, timeout: float | None = -1.0) -> Any:
+        self.asked.append((method, path, body))
+        answer = self.answers.get(path.partition("?")[0])
+        if answer is None:
+            raise CallboardError("engine-unreachable", f"Nobody answers {method} {path}.")
+        if isinstance(answer, CallboardError):
+            raise answer
+        return answer
+
+
 class HandLink(EngineLink):
-    """A link without an engine: tests say what the engine would say. Requests fail, as nobody answers."""
+    """A link without an engine: tests say what the engine would say (:class:`HandClient` for what it is asked)."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / "engine.json")
+        self.hand = HandClient()
         self._number = 0
 
     def connect_by_hand(self, *views: ServerView, calls: list[CallView] | None = None, **state: Any) -> None:
         """Behave as after a new connection to an engine with these servers."""
-        if self.client is None:
-            self.client = EngineClient(EngineAddress(pid=0, url="http://127.0.0.1:9", admin_token="", version=""))
+        self.client = self.hand
         self.reset(
             engine=state.get("engine") or engine_view(),
             servers=list(views),
@@ -103,6 +124,15 @@ class HandLink(EngineLink):
         self._number += 1
         self.feed(Event(seq=self._number, at=time.time(), kind=kind, data=data))
         self.flush()
+
+
+async def until(holds: Callable[[], object], what: str = "it", *, seconds: float = 5.0) -> None:
+    """Let Qt and the loop work until ``holds()`` is true; fails after ``seconds``."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while not holds():
+        assert loop.time() < end, f"{what} did not come true within {seconds} s"
+        await asyncio.sleep(0.005)
 
 
 @pytest.fixture
