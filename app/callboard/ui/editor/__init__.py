@@ -1,0 +1,1 @@
+"""The server editor: forms for roster entries, the dialog that holds them, and undo."""

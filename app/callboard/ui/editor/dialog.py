@@ -1,0 +1,137 @@
+"""The dialog that holds a form: to add, duplicate or edit a server."""
+
+from PySide6.QtCore import QCoreApplication, Qt, Signal
+from PySide6.QtGui import QCloseEvent
+from PySide6.QtWidgets import QDialog, QStackedWidget, QVBoxLayout, QWidget
+
+from callboard.api.schema import EntryKind
+from callboard.core.health import Severity
+from callboard.ui.editor.entry_fields import NAME
+from callboard.ui.editor.entry_model import Entry, kind_of
+from callboard.ui.editor.form import EntryForm
+from callboard.ui.editor.kind_chooser import KindChooser
+from callboard.ui.editor.kit import Kit
+from callboard.ui.editor.parts import clear_margins
+from callboard.ui.editor.saver import Saved
+
+translate = QCoreApplication.translate
+
+
+class EditorDialog(QDialog):
+    """One server under edit. Show it with ``open()``; it deletes itself when it is closed.
+
+    Closing asks, inside the dialog, if something was entered that would be lost.
+    """
+
+    saved = Signal(object)  # Saved
+
+    def __init__(self, kit: Kit, form: EntryForm, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(title)
+        self.setMinimumSize(480, 420)
+        self.resize(640, 680)
+        self._kit = kit
+        self._is_sure = False
+        self._forms: dict[EntryKind, EntryForm] = {}
+        self._chooser: KindChooser | None = None
+        self._column = QVBoxLayout(self)
+        clear_margins(self._column)
+        self._column.setSpacing(0)
+        self._stack = QStackedWidget()
+        self._column.addWidget(self._stack)
+        self._show_form(form)
+
+    @classmethod
+    def to_add(cls, kit: Kit, kind: EntryKind = "local", parent: QWidget | None = None) -> "EditorDialog":
+        """A dialog for a new server, in which the kind can be chosen."""
+        dialog = cls(kit, EntryForm(kit, None, kind), translate("EditorDialog", "Add server"), parent)
+        dialog._add_chooser(kind)
+        return dialog
+
+    @classmethod
+    def to_add_entry(
+        cls, kit: Kit, name: str, entry: Entry, title: str, parent: QWidget | None = None
+    ) -> "EditorDialog":
+        """A dialog for a new server that begins with the values of ``entry``."""
+        return cls(kit, EntryForm(kit, None, kind_of(entry), start_name=name, start=entry), title, parent)
+
+    @classmethod
+    def to_edit(cls, kit: Kit, name: str, parent: QWidget | None = None) -> "EditorDialog":
+        """A dialog for a server of the roster."""
+        return cls(kit, EntryForm(kit, name), translate("EditorDialog", "Edit {name}").format(name=name), parent)
+
+    @property
+    def form(self) -> EntryForm:
+        """The form that is shown."""
+        form = self._stack.currentWidget()
+        assert isinstance(form, EntryForm)
+        return form
+
+    def reject(self) -> None:
+        """Close, unless something would be lost: then ask first."""
+        if self.form.is_saving:
+            self.form.stop_saving()
+        elif self._is_sure or not any(form.is_dirty for form in self._forms.values()):
+            super().reject()
+        else:
+            self._ask()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """The same as :meth:`reject`."""
+        if self.result() or self._is_sure or not any(form.is_dirty for form in self._forms.values()):
+            event.accept()
+            return
+        event.ignore()
+        self.reject()
+
+    def _add_chooser(self, kind: EntryKind) -> None:
+        top = QWidget()
+        margins = QVBoxLayout(top)
+        margins.setContentsMargins(16, 16, 16, 2)
+        self._chooser = KindChooser(self._kit, kind)
+        self._chooser.chosen.connect(self._choose)
+        margins.addWidget(self._chooser)
+        self._column.insertWidget(0, top)
+
+    def _choose(self, kind: EntryKind) -> None:
+        """Show the form of another kind; the name goes along, the rest waits in its own form."""
+        before = self.form
+        form = self._forms.get(kind) or EntryForm(self._kit, None, kind)
+        if before.fields.name:
+            form.fields.restore({NAME: before.fields.name})
+        self._show_form(form)
+
+    def _show_form(self, form: EntryForm) -> None:
+        kind = form.fields.kind
+        if kind not in self._forms:
+            self._forms[kind] = form
+            self._stack.addWidget(form)
+            form.saved.connect(self._saved)
+            form.left.connect(self.reject)
+        self._stack.setCurrentWidget(form)
+        if self._chooser is None:
+            form.focus_first()
+
+    def _saved(self, saved: Saved) -> None:
+        self._is_sure = True
+        self.saved.emit(saved)
+        self.accept()
+
+    def _ask(self) -> None:
+        form = self.form
+
+        def discard() -> None:
+            self._is_sure = True
+            for each in self._forms.values():
+                each.forget_draft()
+            self.reject()
+
+        def keep() -> None:
+            form.notices.drop("leave")
+            form.focus_first()
+
+        answers = [(self.tr("Discard"), discard), (self.tr("Keep editing"), keep)]
+        text = self.tr("Close without saving? What you entered would be lost.")
+        notice = form.notices.put("leave", text, Severity.ATTENTION, answers)
+        notice.focus_last_button()
