@@ -233,7 +233,8 @@ class Bridge:
             parser = SseParser()
             async for chunk in answer.aiter_raw():
                 for event in parser.feed(chunk):
-                    yield event.data
+                    if event.data:  # a stream may begin with an empty event that only has an id
+                        yield event.data
         elif body := await answer.aread():
             yield body
 

@@ -131,7 +131,8 @@ class Session:
             try:
                 async for message, event_id in self._carrier.listen(last_event):
                     pause, last_event = _FIRST_PAUSE, event_id
-                    await self._carrier.tell_client(message)
+                    if message:
+                        await self._carrier.tell_client(message)
             except CallboardError as error:
                 status: Any = error.data.get("status")
                 if status == 405:
