@@ -52,7 +52,8 @@ def _roster_check(engine: "Engine") -> Check:
 def _server_checks(engine: "Engine", table: "ServerTable", name: str) -> list[Check]:
     view = engine.server(name)
     sentence = f"{view.state.value}{': ' + view.reason if view.reason else ''}"
-    checks = [Check(name=name, status=_STATUS.get(view.severity, "ok"), message=sentence, code=view.error_code, fix=view.fix)]
+    status = _STATUS.get(view.severity, "ok")
+    checks = [Check(name=name, status=status, message=sentence, code=view.error_code, fix=view.fix)]
     checks += [
         Check(name=name, status="warn", message=f'The tool "{tool.name}" is left out: {tool.problem}.')
         for tool in engine.tools(name)

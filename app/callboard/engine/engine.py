@@ -61,6 +61,7 @@ log = logging.getLogger(__name__)
 
 RECENT_SECONDS = 600.0
 COALESCE_SECONDS = 0.1
+COUNT_SECONDS = 2.0  # between two counts of the calls while calls come
 
 
 class Engine:
@@ -104,6 +105,7 @@ class Engine:
         self._callers: dict[str, float] = {}
         self._dirty: dict[str, None] = {}
         self._flush_timer: asyncio.TimerHandle | None = None
+        self._counting: asyncio.TimerHandle | None = None
         self._watcher: asyncio.Task[None] | None = None
 
     # life
@@ -130,8 +132,9 @@ class Engine:
         await asyncio.to_thread(self.paths.engine_file.unlink, missing_ok=True)
         if self._watcher is not None:
             await tasks.cancel_and_wait(self._watcher)
-        if self._flush_timer is not None:
-            self._flush_timer.cancel()
+        for timer in (self._flush_timer, self._counting):
+            if timer is not None:
+                timer.cancel()
         await self.relay.close()
         await self._table.close()
         self.bus.close()
@@ -158,10 +161,6 @@ class Engine:
 
     async def view(self) -> EngineView:
         """Who and where the engine is."""
-        last_hour = await self.call_log.count_since(time.time() - 3600)
-        return self._view(last_hour)
-
-    def _view(self, last_hour: int) -> EngineView:
         now = time.time()
         return EngineView(
             version=__version__,
@@ -175,7 +174,7 @@ class Engine:
             state_dir=str(self.paths.state),
             log_dir=str(self.paths.logs),
             clients=sum(now - seen < RECENT_SECONDS for seen in self._callers.values()),
-            calls_last_hour=last_hour,
+            calls_last_hour=await self.call_log.count_since(now - 3600),
             notices=self._notices(),
         )
 
@@ -325,9 +324,18 @@ class Engine:
 
     def _on_calls(self, calls: list[CallView]) -> None:
         self.bus.publish("calls", {"calls": calls})
+        if self._counting is None:
+            self._counting = asyncio.get_running_loop().call_later(COUNT_SECONDS, self._count_calls)
+
+    def _count_calls(self) -> None:
+        self._counting = None
+        self._changed_engine()
 
     def _on_secrets(self) -> None:
         tasks.spawn(self._publish_secrets(), name="tell of the secrets")
+
+    async def _publish_engine(self) -> None:
+        self.bus.publish("engine", await self.view())
 
     async def _publish_secrets(self) -> None:
         self.bus.publish("secrets", await self.secrets_view())
@@ -352,6 +360,6 @@ class Engine:
         names, self._dirty = self._dirty, {}
         for name in names:
             if not name:
-                self.bus.publish("engine", self._view(0))
+                tasks.spawn(self._publish_engine(), name="tell of the engine")
             elif name in self.roster_file.roster.servers:
                 self.bus.publish("server", self.server(name))
