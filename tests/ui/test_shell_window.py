@@ -164,15 +164,18 @@ class TestNotices:
 
 
 class TestToast:
-    async def test_removal_offers_undo(self, window: MainWindow, actions: ServerActions) -> None:
-        actions.undoable.emit("Removed github", "token")
+    async def test_what_can_be_undone_has_a_button(self, window: MainWindow) -> None:
+        pressed: list[str] = []
+        window.toast.say("Removed github", NoticeAction("Undo", lambda: pressed.append("undo")))
         assert window.toast.text == "Removed github"
         undo = window.toast.findChild(QPushButton)
         assert undo is not None
-        assert (undo.isVisible(), undo.text()) == (True, "Undo")
+        QTest.mouseClick(undo, Qt.MouseButton.LeftButton)
+        assert pressed == ["undo"]
+        assert not window.toast.isVisible()
 
     async def test_a_plain_toast_has_no_button(self, window: MainWindow, actions: ServerActions) -> None:
-        actions.undoable.emit("Removed github", "token")
+        window.toast.say("Removed github", NoticeAction("Undo", lambda: None))
         actions.said.emit("Copied")
         button = window.toast.findChild(QPushButton)
         assert button is not None

@@ -256,9 +256,7 @@ class EngineClient:
         content = await self._exchange(method, path, body, limit)
         return msgspec.json.decode(content, type=kind)
 
-    async def _exchange(
-        self, method: str, path: str, body: msgspec.Struct | None, limit: float | None = -1.0
-    ) -> bytes:
+    async def _exchange(self, method: str, path: str, body: msgspec.Struct | None, limit: float | None = -1.0) -> bytes:
         import httpx2
 
         http = await self._client()

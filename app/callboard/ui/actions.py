@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QGuiApplication
 
 from callboard.api.client import EngineClient
-from callboard.api.schema import EngineView, RosterEdit, ServerView, SnippetView
+from callboard.api.schema import EngineView, ServerView, SnippetView
 from callboard.core.errors import CallboardError
 from callboard.core.health import Action, State
 from callboard.ui.engine_link import EngineLink
@@ -26,11 +26,11 @@ class ServerActions(QObject):
     logRequested = Signal(str)  # show this server's log
     editRequested = Signal(str)  # open the editor on this entry
     duplicateRequested = Signal(str)  # open the editor on a copy of this entry
+    removeRequested = Signal(str)  # take this entry out of the roster
     addRequested = Signal()  # open the editor on a new entry
     callRequested = Signal(int)  # show this call of the call log
     failed = Signal(object)  # CallboardError
     said = Signal(str)  # something was done that the window should say
-    undoable = Signal(str, str)  # what was done, and the token that undoes it
 
     def __init__(self, link: EngineLink, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -84,22 +84,8 @@ class ServerActions(QObject):
         self.run(view.name, view.action)
 
     def remove(self, name: str) -> None:
-        """Take a server out of the roster; :attr:`undoable` follows."""
-        said = self.tr("Removed {name}").format(name=name)
-
-        def done(edit: RosterEdit) -> None:
-            self.undoable.emit(said, edit.undo)
-
-        self._link.request(lambda client: client.remove_entry(name), done, self.failed.emit, name=f"remove {name}")
-
-    def undo(self, token: str) -> None:
-        """Take a change of the roster back."""
-        self._link.request(
-            lambda client: client.undo(token),
-            lambda _edit: self.said.emit(self.tr("Undone")),
-            self.failed.emit,
-            name="undo",
-        )
+        """Take a server out of the roster; it can be undone."""
+        self.removeRequested.emit(name)
 
     # requests for a page
 

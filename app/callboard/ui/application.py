@@ -6,12 +6,13 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from logging.handlers import RotatingFileHandler
 
 from PySide6.QtCore import QEvent, QObject, QSettings, Qt, QTimer, QtMsgType, QUrl, qInstallMessageHandler
 from PySide6.QtGui import QDesktopServices, QIcon
-from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
+from PySide6.QtWidgets import QApplication, QMessageBox
 
 import callboard
 from callboard.api.client import EngineClient
@@ -21,6 +22,7 @@ from callboard.system.paths import Paths
 from callboard.system.resources import resource
 from callboard.ui.actions import ServerActions
 from callboard.ui.calls_page import CallsPage
+from callboard.ui.editor.editor import ServerEditor
 from callboard.ui.engine_child import EngineChild
 from callboard.ui.engine_keeper import EngineKeeper
 from callboard.ui.engine_link import EngineLink
@@ -91,7 +93,9 @@ class Shell(QObject):
         self.link = EngineLink(paths.engine_file, self)
         self.actions = ServerActions(self.link, self)
         self.keeper = EngineKeeper(self.link, child, self)
+        self.editor = ServerEditor(self.link, self.theme, self.icons, parent=self)
         self.window = self._make_window()
+        self.editor.set_window(self.window)
         self.tray = Tray(
             self.link,
             self.actions,
@@ -145,7 +149,7 @@ class Shell(QObject):
         welcome = WelcomePage(self.link, self.actions, self.theme, self.icons, resource("app-icon", "callboard.svg"))
         welcome.dismissed.connect(self._dismiss_welcome)
         self.servers_page = ServersPage(
-            self.link, self.actions, self.theme, self.icons, self._settings, self._make_form
+            self.link, self.actions, self.theme, self.icons, self._settings, self.editor.make_form
         )
         self.calls_page = CallsPage(self.link, self.actions, self.theme, self.icons, self._settings)
         window = MainWindow(
@@ -160,6 +164,7 @@ class Shell(QObject):
                 Page("welcome", self.tr("Welcome"), welcome),
             ],
         )
+        window.add_edit_actions(self.editor.undo.undo_action, self.editor.undo.redo_action)
         if self._welcoming:
             window.open_page("welcome")
         return window
@@ -179,10 +184,22 @@ class Shell(QObject):
         self.actions.logRequested.connect(self._show_log)
         self.actions.callRequested.connect(self._show_call)
         self.actions.failed.connect(self._show_trouble)
+        self._connect_editor()
         self.link.rosterChanged.connect(lambda _view: self._note_roster())
         self.keeper.restarting.connect(lambda *_: self._say_down(self.tr("Starting the engine again…"), starting=True))
         self.keeper.stopped.connect(lambda: self._say_down(self.tr("The engine is stopped"), starting=False))
         self.link.connected.connect(lambda: self._say_down(self.tr("Starting the engine…"), starting=True))
+
+    def _connect_editor(self) -> None:
+        editor, undo = self.editor, self.editor.undo
+        self.actions.addRequested.connect(self._add_server)
+        self.actions.editRequested.connect(lambda name: self._over_window(editor.edit_server, name))
+        self.actions.duplicateRequested.connect(lambda name: self._over_window(editor.duplicate_server, name))
+        self.actions.removeRequested.connect(editor.remove_server)
+        editor.saved.connect(self._show_server)
+        undo.said.connect(self.actions.said)
+        undo.failed.connect(self.actions.failed)
+        undo.removed.connect(self._offer_undo)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Turn the system's request to quit into ours: Qt's own would stop the loop under the tasks."""
@@ -236,12 +253,21 @@ class Shell(QObject):
         self.calls_page.show_call(call_id)
         self.show()
 
-    def _make_form(self, name: str) -> QWidget:
-        return QWidget()
-
     def _show_trouble(self, _error: CallboardError) -> None:
         if not self.window.isVisible():
             self.show()  # asked for from the tray: say why it did not work
+
+    def _add_server(self) -> None:
+        self.show()
+        self.editor.add_server()
+
+    def _over_window(self, open_dialog: Callable[[str], object], name: str) -> None:
+        self.show()
+        open_dialog(name)
+
+    def _offer_undo(self, name: str) -> None:
+        undo = NoticeAction(self.tr("Undo"), self.editor.undo.undo)
+        self.window.toast.say(self.tr("Removed {name}").format(name=name), undo)
 
     def _say_down(self, text: str, *, starting: bool) -> None:
         self.tray.say_down(text, starting=starting)

@@ -14,7 +14,7 @@ from callboard.ui.actions import ServerActions
 from callboard.ui.engine_link import EngineLink
 from callboard.ui.icons import Icons
 from callboard.ui.navigation import NavigationRail
-from callboard.ui.notice_bar import Notice, NoticeAction, NoticeBar, Toast
+from callboard.ui.notice_bar import Notice, NoticeBar, Toast
 from callboard.ui.status_line import StatusLine
 from callboard.ui.summary import summarize
 from callboard.ui.theme import Theme, ThemeChoice
@@ -106,6 +106,11 @@ class MainWindow(QMainWindow):
         self.save_state()
         self.closeRequested.emit()
 
+    def add_edit_actions(self, *actions: QAction) -> None:
+        """Put actions (undo, redo) into the Edit menu, which is there only if it has any."""
+        self._edit_menu.addActions(list(actions))
+        self._edit_menu.menuAction().setVisible(True)
+
     def show_error(self, error: CallboardError) -> None:
         """Tell that something a person asked for did not work."""
         self.notices.put(Notice(f"error:{error.code}", Severity.FAILED, error.message, error.fix))
@@ -142,6 +147,9 @@ class MainWindow(QMainWindow):
         self._add(file, self.tr("&Close window"), self.close, keys.Close)
         quit_action = self._add(file, self.tr("&Quit"), self.quitRequested.emit, "Ctrl+Q")
         quit_action.setMenuRole(QAction.MenuRole.QuitRole)
+
+        self._edit_menu = self.menuBar().addMenu(self.tr("&Edit"))
+        self._edit_menu.menuAction().setVisible(False)
 
         view = self.menuBar().addMenu(self.tr("&View"))
         for place, page in enumerate(page for page in self._pages.values() if page.icon):
@@ -182,13 +190,9 @@ class MainWindow(QMainWindow):
         self._rail.chosen.connect(self.open_page)
         self._actions.failed.connect(self.show_error)
         self._actions.said.connect(self.toast.say)
-        self._actions.undoable.connect(self._offer_undo)
         for signal in (self._link.serversReset, self._link.serverChanged, self._link.serverRemoved):
             signal.connect(self._count)
         self._theme.changed.connect(self.update)
-
-    def _offer_undo(self, said: str, token: str) -> None:
-        self.toast.say(said, NoticeAction(self.tr("Undo"), lambda: self._actions.undo(token)))
 
     def _count(self, *_change: object) -> None:
         summary = summarize(self._link.servers.values())

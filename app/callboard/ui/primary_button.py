@@ -29,7 +29,7 @@ class PrimaryButton(QPushButton):
     def sizeHint(self) -> QSize:
         """Room for icon and text, and as high as it is important."""
         width = self.fontMetrics().horizontalAdvance(self.text()) + ICON_SIDE + 60
-        return QSize(width, self.fontMetrics().height() + 28)
+        return QSize(width, self.fontMetrics().height() + 24)
 
     def minimumSizeHint(self) -> QSize:
         """No smaller than its text."""
@@ -39,7 +39,7 @@ class PrimaryButton(QPushButton):
         """Draw the flat button, lighter under the mouse, with a ring when it has the focus."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        box = QRectF(self.rect()).adjusted(3, 3, -3, -3)
+        box = QRectF(self.rect())
         enabled = self.isEnabled()
         fill = self._theme.color(Token.ACCENT if enabled else Token.OFF_SOFT)
         if self.isDown():
@@ -51,8 +51,8 @@ class PrimaryButton(QPushButton):
         painter.drawRoundedRect(box, 8, 8)
         if self.hasFocus():
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(self._theme.color(Token.ACCENT), 1.5))
-            painter.drawRoundedRect(box.adjusted(-2.25, -2.25, 2.25, 2.25), 10, 10)
+            painter.setPen(QPen(self._theme.color(Token.ON_ACCENT), 1.5))
+            painter.drawRoundedRect(box.adjusted(3, 3, -3, -3), 6, 6)
         token = Token.ON_ACCENT if enabled else Token.MUTED
         width = self.fontMetrics().horizontalAdvance(self.text()) + ICON_SIDE + 10
         left = max(box.left() + 12, box.center().x() - width / 2)

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QScrollArea,
     QSizePolicy,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -143,11 +142,8 @@ class WelcomePage(QScrollArea):
     def _build_buttons(self) -> QHBoxLayout:
         self._copy.clicked.connect(lambda: self._actions.copy_vscode_config())
         self.setFocusProxy(self._copy)
-        others = QToolButton()
-        others.setText(self.tr("Another client"))
-        others.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        others.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
-        others.setFixedHeight(self._copy.sizeHint().height() - 6)
+        others = QPushButton(self.tr("Another client"))
+        others.setFixedHeight(self._copy.sizeHint().height())
         others.setMenu(self._clients)
         others.setAccessibleName(self.tr("Copy the configuration for another client"))
         row = QHBoxLayout()
