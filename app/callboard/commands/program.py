@@ -28,9 +28,7 @@ async def snippet(client: EngineClient, options: Namespace, terminal: Terminal) 
         return 0
     terminal.raw(view.text)
     terminal.flush()
-    for text in (f"Put this into {view.file}." if view.file else "", view.note):
-        if text:
-            terminal.note(text)
+    terminal.note(view.note or f"Put this into {view.file}.")
     return 0
 
 

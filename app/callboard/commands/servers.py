@@ -161,7 +161,8 @@ async def _act(client: EngineClient, options: Namespace, terminal: Terminal, act
     for server in servers:
         if server.state in done:
             if not options.json:
-                terminal.line(f"{server.name}: {server.state}" + (f", {server.tools} tools" if server.tools else ""))
+                offer = _offer(server) if server.state in _UP else ""
+                terminal.line(f"{server.name}: {server.state}" + (f", {offer}" if offer else ""))
         else:
             terminal.failure(_problem(server))
     return 0 if all(server.state in done for server in servers) else 1

@@ -83,7 +83,7 @@ class Reader:
             ).fetchone()
         )
         if row is None:
-            raise CallboardError("not-found", f"No call {call_id} is in the log.")
+            raise CallboardError("not-found", f"No call {call_id} is in the log.", fix="See `callboard calls`.")
         *_, arguments, result, arguments_cut, result_cut = row
         return CallDetail(
             **msgspec.structs.asdict(_view(row)),
