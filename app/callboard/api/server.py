@@ -110,7 +110,7 @@ def _routes(engine: Engine) -> list[tuple[str, re.Pattern[str], Handler, Any]]:
     async def call(request: Request) -> Any:
         if not request.path[0].isdigit():
             raise CallboardError("not-found", "A call has a number.")
-        return await engine.call_log.detail(int(request.path[0]))
+        return await engine.call(int(request.path[0]))
 
     async def log_page(request: Request) -> Any:
         return engine.log_page(request.path[0], request.number("after", 0), request.number("limit", 5000))

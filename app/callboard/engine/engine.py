@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
+
 from callboard import __version__
 from callboard.api.schema import (
+    CallDetail,
     CallView,
     Check,
     ClientView,
@@ -75,9 +78,9 @@ class Engine:
         self._admin_token = secrets.token_urlsafe(32)
         self._clients = load_clients()
         self._tokens = ClientTokens(paths.clients_file, self._clients.ids)
-        masking = Masking()
+        self._masking = Masking()
         self.output = OutputLog(paths.logs, self._on_lines)
-        self.call_log = CallLog(paths.calls_db, masking.mask_bytes, None, self._on_calls, self._changed_engine)
+        self.call_log = CallLog(paths.calls_db, self._masking.mask_payload, None, self._on_calls, self._changed_engine)
         self.secrets = SecretStore(paths.state, on_change=self._on_secrets)
         self.roster_file = RosterFile(paths.roster, resource("starter-roster.yaml"), self._on_roster)
         self._editor = RosterEditor(self.roster_file, self.secrets)
@@ -86,7 +89,7 @@ class Engine:
             self.output,
             self.secrets,
             self._environment,
-            masking,
+            self._masking,
             paths.state,
             on_change=self._changed_server,
         )
@@ -244,6 +247,14 @@ class Engine:
         """Call a tool by hand; MCP's result object as raw JSON."""
         self._table.entry(name)
         return await call_tool(self.relay, name, tool, arguments)
+
+    async def call(self, call_id: int) -> CallDetail:
+        """One call of the log with its payloads; raises ``not-found``."""
+        detail = await self.call_log.detail(call_id)
+        arguments, result = await asyncio.to_thread(
+            lambda: (self._masking.mask_shown(detail.arguments), self._masking.mask_shown(detail.result))
+        )
+        return msgspec.structs.replace(detail, arguments=arguments, result=result)
 
     # the roster and secrets
 

@@ -1,8 +1,11 @@
 """Keeps the values of secrets in use out of everything that is stored or shown."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from callboard.core.redact import Redactor
+
+SMALL: Final = 2048  # bytes up to which looking for names costs a few microseconds
 
 
 class Masking:
@@ -19,9 +22,13 @@ class Masking:
             self._values = more
             self._redactor = Redactor(more)
 
-    def mask_bytes(self, data: bytes) -> bytes:
-        """JSON or text with the values masked."""
-        return self._redactor.data(data)
+    def mask_payload(self, data: bytes) -> bytes:
+        """A call's payload as it is stored. In large ones only known values are looked for; see :meth:`mask_shown`."""
+        return self._redactor.data(data) if len(data) <= SMALL else self._redactor.known(data)
+
+    def mask_shown(self, text: str) -> str:
+        """A stored payload as it is shown: also what stands under a name like ``password`` is masked."""
+        return self._redactor.text(text)
 
     def mask_text(self, text: str) -> str:
         """A line with the values masked."""

@@ -136,3 +136,11 @@ def test_what_is_no_secret_stays(text: str) -> None:
 def test_bytes_that_are_no_text_pass() -> None:
     payload = b'\xff\xfe {"token": "abc\xff"}'
     assert Redactor().data(payload) == b'\xff\xfe {"token": "***"}'
+
+
+def test_known_values_alone_are_masked_in_large_payloads() -> None:
+    redactor = Redactor([SECRET])
+    payload = json.dumps({"password": "guess", "seen": SECRET}).encode()
+    masked = redactor.known(payload)
+    assert json.loads(masked) == {"password": "guess", "seen": MASK}
+    assert redactor.known(b'{"password": "guess"}') == b'{"password": "guess"}'
