@@ -31,6 +31,7 @@ class ArgumentRow(QWidget):
         self.down = icon_button(kit.icons, "arrow-down", self.tr("Move down"), lambda: owner.move_row(self, 1))
         self.remove = icon_button(kit.icons, "close", self.tr("Remove"), lambda: owner.remove_row(self))
         for button in (self.up, self.down, self.remove):
+            button.setMinimumHeight(self.editor.edit.minimumHeight())
             row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
 
     def set_place(self, index: int, count: int) -> None:

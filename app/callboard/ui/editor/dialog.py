@@ -97,6 +97,7 @@ class EditorDialog(QDialog):
     def _choose(self, kind: EntryKind) -> None:
         """Show the form of another kind; the name goes along, the rest waits in its own form."""
         before = self.form
+        before.notices.drop("leave")
         form = self._forms.get(kind) or EntryForm(self._kit, None, kind)
         if before.fields.name:
             form.fields.restore({NAME: before.fields.name})
@@ -109,6 +110,7 @@ class EditorDialog(QDialog):
             self._stack.addWidget(form)
             form.saved.connect(self._saved)
             form.left.connect(self.reject)
+            form.changed.connect(lambda: form.notices.drop("leave"))
         self._stack.setCurrentWidget(form)
         if self._chooser is None:
             form.focus_first()

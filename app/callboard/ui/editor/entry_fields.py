@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QScrollArea, QVBoxLayout, QWidget
 
 from callboard.api.schema import EntryKind, FieldProblem, SecretHint
 from callboard.ui.editor.entry_model import KIND_FIELD, Entry, Path, get_at, owner_of, place_problems, with_changes
 from callboard.ui.editor.field_row import FieldRow
+from callboard.ui.editor.fields import NumberField
 from callboard.ui.editor.kit import Kit
 from callboard.ui.editor.name_field import NameField
 from callboard.ui.editor.parts import Disclosure, clear_margins
@@ -40,7 +41,7 @@ class EntryFields(QScrollArea):
         name_row = FieldRow(kit, NAME, self.name_field)
         self.rows: dict[Path, FieldRow] = {row.path: row for row in [name_row, *sections.rows]}
         self._advanced_rows = sections.advanced
-        self.advanced = Disclosure(kit.icons, self.tr("Advanced"))
+        self.advanced = Disclosure(kit.theme, kit.icons, self.tr("Advanced"))
         self._arrange([name_row, *sections.main], sections.advanced)
         for row in self.rows.values():
             row.changed.connect(self._changed)
@@ -179,11 +180,12 @@ class EntryFields(QScrollArea):
         for row in main:
             inner.addWidget(row)
         inner.addWidget(self.advanced)
-        below = QVBoxLayout(self.advanced.body)
-        below.setContentsMargins(4, 0, 0, 0)
-        below.setSpacing(14)
+        below = QGridLayout(self.advanced.body)
+        clear_margins(below)
+        below.setVerticalSpacing(14)
+        below.setHorizontalSpacing(16)
         for row in advanced:
-            below.addWidget(row)
+            _put_below(below, row)
         outer.addWidget(column)
         outer.addStretch(1)
         self.setWidget(page)
@@ -210,4 +212,15 @@ class EntryFields(QScrollArea):
 
     def _summarize(self) -> None:
         given = [row.field.label for row in self._advanced_rows if row.field.value() is not None]
-        self.advanced.set_summary(", ".join(given))
+        self.advanced.head.set_summary(", ".join(given))
+
+
+def _put_below(grid: QGridLayout, row: FieldRow) -> None:
+    """Numbers stand in pairs, everything else has a line of its own."""
+    line = grid.rowCount()
+    if not isinstance(row.field, NumberField):
+        grid.addWidget(row, line, 0, 1, 2)
+    elif grid.itemAtPosition(line - 1, 0) is None or grid.itemAtPosition(line - 1, 1) is not None:
+        grid.addWidget(row, line, 0, Qt.AlignmentFlag.AlignTop)
+    else:
+        grid.addWidget(row, line - 1, 1, Qt.AlignmentFlag.AlignTop)

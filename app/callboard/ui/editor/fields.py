@@ -154,6 +154,7 @@ class TextField(Field):
 
     def _show(self, raw: Any) -> None:
         self.edit.setText("" if raw is None else as_text(raw))
+        self.edit.setCursorPosition(0)
 
     def _restore(self, state: Any) -> None:
         self.edit.setText(state)

@@ -232,8 +232,9 @@ class EntryForm(OrderedTabs):
         self._first_problem = next((path for path in self.fields.rows if path in problems), None)
         shown = self.fields.show_problems(problems, only_touched=self._is_new)
         self.fields.setEnabled(not busy)
-        self._say_standing()
-        blocked = bool(problems or self._homeless) or self._theirs is not None or not self._kit.link.is_connected
+        link = self._kit.link
+        self.notices.say_standing(link.secrets, link.roster, self._homeless, holds_secrets=self.fields.holds_secrets)
+        blocked = bool(problems or self._homeless) or self._theirs is not None or not link.is_connected
         self.footer.save_button.setEnabled(not busy and not blocked and self._is_different())
         self.footer.leave_button.setEnabled(busy or self._is_new or self.fields.is_changed)
         self.footer.offer_cancel(busy)
@@ -248,36 +249,19 @@ class EntryForm(OrderedTabs):
         elif self._theirs is not None:
             self.footer.say(self.tr("Look at the new version first."), problem=True)
         elif shown:
-            path, text = shown[0]
-            more = self.tr(" (and {count} more)").format(count=len(shown) - 1) if len(shown) > 1 else ""
-            self.footer.say(f"{self.fields.label(path)}: {text}{more}", problem=True, can_show=True)
+            names = list(dict.fromkeys(self.fields.label(path) for path, _ in shown))
+            text = self.tr("To mend: {fields}.") if len(names) < 4 else self.tr("To mend: {fields} and {count} more.")
+            text = text.format(fields=", ".join(names[:3]), count=len(names) - 3)
+            self.footer.say(text, problem=True, can_show=True)
         elif problems:
-            names = [self.fields.label(path) for path in self.fields.rows if path in problems]
-            self.footer.say(self.tr("Still needed: {fields}.").format(fields=", ".join(names)))
+            missing = [self.fields.label(path) for path in self.fields.rows if path in problems]
+            self.footer.say(self.tr("Still needed: {fields}.").format(fields=", ".join(missing)))
         elif self._is_new:
             self.footer.say("")
         elif self._is_different():
             self.footer.say(self.tr("Not saved yet."))
         else:
             self.footer.say(self.tr("Saved.") if self._was_saved else "")
-
-    def _say_standing(self) -> None:
-        """Notices that hold as long as their cause does."""
-        secrets, roster = self._kit.link.secrets, self._kit.link.roster
-        if secrets is not None and secrets.kind == "session" and self.fields.holds_secrets:
-            text = self.tr("No keyring: secrets are kept until the engine ends.")
-            self.notices.put("store", f"{text} {secrets.fix}".strip(), Severity.ATTENTION)
-        else:
-            self.notices.drop("store")
-        if roster is not None and roster.problem is not None:
-            self.notices.put("roster", f"{roster.problem.message}\n{roster.problem.fix}", Severity.FAILED)
-        else:
-            self.notices.drop("roster")
-        if self._homeless:
-            lines = [f"{item.field}: {item.message}" if item.field else item.message for item in self._homeless]
-            self.notices.put("entry", "\n".join(lines), Severity.FAILED)
-        else:
-            self.notices.drop("entry")
 
     # saving
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from callboard.api.schema import FieldProblem, RosterView, SecretsView
 from callboard.core.errors import CallboardError
 from callboard.core.health import Severity
 from callboard.ui.editor.kit import Kit
@@ -42,6 +43,30 @@ class FormNotices(QWidget):
         """Show what failed, with its fix."""
         fix = "" if error.fix == error.message else error.fix
         self.put(key, f"{error.message}\n{fix}".strip(), Severity.FAILED)
+
+    def say_standing(
+        self,
+        secrets: SecretsView | None,
+        roster: RosterView | None,
+        homeless: Sequence[FieldProblem],
+        *,
+        holds_secrets: bool,
+    ) -> None:
+        """Notices that hold as long as their cause does: no keyring, a broken file, problems of no field."""
+        texts: dict[str, tuple[str, Severity]] = {}
+        if secrets is not None and secrets.kind == "session" and holds_secrets:
+            text = self.tr("No keyring: secrets are kept until the engine ends.")
+            texts["store"] = (f"{text} {secrets.fix}".strip(), Severity.ATTENTION)
+        if roster is not None and roster.problem is not None:
+            texts["roster"] = (f"{roster.problem.message}\n{roster.problem.fix}".strip(), Severity.FAILED)
+        if homeless:
+            lines = [f"{item.field}: {item.message}" if item.field else item.message for item in homeless]
+            texts["entry"] = ("\n".join(lines), Severity.FAILED)
+        for key in ("store", "roster", "entry"):
+            if key in texts:
+                self.put(key, *texts[key])
+            else:
+                self.drop(key)
 
     def drop(self, key: str) -> None:
         """Take a notice away."""

@@ -69,7 +69,8 @@ class PairRow(QWidget):
         column.addLayout(row)
         self.name_problem = ProblemLabel(kit.theme, kit.icons)
         column.addWidget(self.name_problem)
-        self.secret.setMinimumHeight(self.name.sizeHint().height())
+        for widget in (self.name, self.secret, self.remove):
+            widget.setMinimumHeight(self.editor.edit.minimumHeight())
         self.name.textChanged.connect(lambda _text: changed())
         self.name.editingFinished.connect(self.editor.rename_secret)
         self.secret.toggled.connect(self.editor.set_secret)

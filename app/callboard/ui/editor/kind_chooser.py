@@ -90,8 +90,8 @@ class KindChooser(QWidget):
         self._group = QButtonGroup(self)
         texts: dict[EntryKind, tuple[str, str]] = {
             "local": (self.tr("Local command"), self.tr("A program on this computer.")),
-            "remote": (self.tr("Remote URL"), self.tr("A server that runs elsewhere.")),
-            "agent": (self.tr("Python agent"), self.tr("Your own agent, served as tools.")),
+            "remote": (self.tr("Remote URL"), self.tr("A server reached over HTTP.")),
+            "agent": (self.tr("Python agent"), self.tr("Your agent, served as tools.")),
         }
         self.cards: dict[EntryKind, KindCard] = {}
         for name, (title, explanation) in texts.items():

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QFont, QFontDatabase, QPainter, QPaintEvent, QPalette, QPen, QWheelEvent
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QFont, QFontDatabase, QFontMetrics, QPainter, QPaintEvent, QPalette, QPen, QWheelEvent
 from PySide6.QtWidgets import (
+    QAbstractButton,
     QBoxLayout,
     QComboBox,
     QFrame,
@@ -12,6 +13,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QLayout,
     QPushButton,
+    QSizePolicy,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -195,7 +197,7 @@ def icon_button(icons: Icons, icon: str, name: str, slot: Callable[[], object]) 
     button.setToolTip(name)
     button.setAccessibleName(name)
     button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-    icons.set_on(button, icon)
+    icons.set_on(button, icon, Token.MUTED)
     button.clicked.connect(lambda _checked=False: slot())
     return button
 
@@ -224,48 +226,74 @@ def take_out(layout: QBoxLayout, widget: QWidget) -> None:
     widget.deleteLater()
 
 
+class DisclosureHead(QAbstractButton):
+    """The line that opens and closes: an arrow, a title, and in few words what is inside."""
+
+    def __init__(self, theme: Theme, icons: Icons, title: str) -> None:
+        super().__init__()
+        self._theme, self._icons = theme, icons
+        self._summary = ""
+        self.setText(title)
+        self.setCheckable(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self.update)
+
+    def set_summary(self, text: str) -> None:
+        """Say what is inside, while it is closed."""
+        self._summary = text
+        self.setAccessibleDescription(text)
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """Room for the title."""
+        return QSize(160, self.fontMetrics().lineSpacing() + 10)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw arrow, title and summary, and a frame for the keyboard's focus."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        middle, is_open = self.height() // 2, self.isChecked()
+        icon = "chevron-down" if is_open else "chevron-right"
+        painter.drawPixmap(0, middle - 8, self._icons.pixmap(icon, 16, Token.TEXT, self.devicePixelRatioF()))
+        bold = QFont(self.font())
+        bold.setWeight(QFont.Weight.DemiBold)
+        painter.setFont(bold)
+        painter.setPen(self._theme.color(Token.TEXT))
+        title = QRectF(20, 0, QFontMetrics(bold).horizontalAdvance(self.text()) + 2, self.height())
+        painter.drawText(title, int(Qt.AlignmentFlag.AlignVCenter), self.text())
+        if self.hasFocus():
+            painter.setPen(QPen(self._theme.color(Token.ACCENT), 1.5))
+            painter.drawRoundedRect(QRectF(0, 1, title.right() + 6, self.height() - 2).adjusted(1, 0, 0, 0), 5, 5)
+        if self._summary and not is_open:
+            painter.setFont(self.font())
+            painter.setPen(self._theme.color(Token.MUTED))
+            room = QRectF(title.right() + 12, 0, self.width() - title.right() - 12, self.height())
+            shown = self.fontMetrics().elidedText(self._summary, Qt.TextElideMode.ElideRight, int(room.width()))
+            painter.drawText(room, int(Qt.AlignmentFlag.AlignVCenter), shown)
+        painter.end()
+
+
 class Disclosure(QWidget):
     """A heading that opens and closes what is below it."""
 
-    toggled = Signal(bool)
-
-    def __init__(self, icons: Icons, title: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._icons = icons
-        self._title = title
+    def __init__(self, theme: Theme, icons: Icons, title: str) -> None:
+        super().__init__()
         column = QVBoxLayout(self)
         clear_margins(column)
         column.setSpacing(GAP * 2)
-        self._head = QToolButton()
-        self._head.setAutoRaise(True)
-        self._head.setCheckable(True)
-        self._head.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self._head.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        font = QFont(self._head.font())
-        font.setBold(True)
-        self._head.setFont(font)
-        self._head.setText(title)
-        self._head.toggled.connect(self._toggle)
-        column.addWidget(self._head, 0, Qt.AlignmentFlag.AlignLeft)
+        self.head = DisclosureHead(theme, icons, title)
+        column.addWidget(self.head)
         self.body = QWidget()
         self.body.hide()
         column.addWidget(self.body)
-        icons.set_on(self._head, "chevron-right")
+        self.head.toggled.connect(self.body.setVisible)
 
     @property
     def is_open(self) -> bool:
         """Whether what is below is shown."""
-        return self._head.isChecked()
+        return self.head.isChecked()
 
     def set_open(self, is_open: bool) -> None:
         """Open or close."""
-        self._head.setChecked(is_open)
-
-    def set_summary(self, text: str) -> None:
-        """Say after the title what is set inside."""
-        self._head.setText(f"{self._title} · {text}" if text else self._title)
-
-    def _toggle(self, is_open: bool) -> None:
-        self._icons.set_on(self._head, "chevron-down" if is_open else "chevron-right")
-        self.body.setVisible(is_open)
-        self.toggled.emit(is_open)
+        self.head.setChecked(is_open)

@@ -125,7 +125,7 @@ class SectionBuilder(QObject):
 
     def transport(self) -> FieldRow:
         """What a remote server speaks."""
-        choices = [("http", self.tr("HTTP; SSE where the server knows nothing else")), ("sse", self.tr("SSE only"))]
+        choices = [("http", self.tr("HTTP, or SSE where there is nothing else")), ("sse", self.tr("SSE only"))]
         return self._row("transport", ChoiceField(self.tr("Transport"), choices))
 
     def agent(self) -> list[FieldRow]:

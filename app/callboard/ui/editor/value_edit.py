@@ -69,6 +69,7 @@ class ValueEdit(QWidget):
         self._stack = QStackedWidget()
         self._stack.addWidget(self.edit)
         self._stack.addWidget(self._stored)
+        self.edit.setMinimumHeight(self._stack.sizeHint().height())
         self._column.addWidget(self._stack)
         self._column.addLayout(self._build_note())
         self._problem = ProblemLabel(kit.theme, kit.icons)
@@ -234,23 +235,24 @@ class ValueEdit(QWidget):
         row.setSpacing(GAP)
         row.addWidget(IconLabel(self._kit.theme, self._kit.icons, "key", Token.MUTED))
         self._stored_text = ElidedLabel()
+        self._stored_text.setFont(fixed_font())
         row.addWidget(self._stored_text, 1)
         self._replace = QPushButton(self.tr("Replace…"))
         self._replace.setAutoDefault(False)
         self._replace.clicked.connect(self.start_replacing)
         row.addWidget(self._replace)
 
-    def _build_note(self) -> QHBoxLayout:
+    def _build_note(self) -> QVBoxLayout:
         self._note = ToneLabel(self._kit.theme, Token.MUTED, scale=0.92)
         self._note.setTextFormat(Qt.TextFormat.RichText)
         self._keep = QPushButton(self.tr("Keep the stored value"))
         self._keep.setAutoDefault(False)
         self._keep.clicked.connect(self._keep_stored)
-        row = QHBoxLayout()
-        row.setSpacing(GAP)
-        row.addWidget(self._note, 1)
-        row.addWidget(self._keep, 0, Qt.AlignmentFlag.AlignTop)
-        return row
+        column = QVBoxLayout()
+        column.setSpacing(3)
+        column.addWidget(self._note)
+        column.addWidget(self._keep, 0, Qt.AlignmentFlag.AlignLeft)
+        return column
 
     def start_replacing(self) -> None:
         """Let a new value be entered for the stored secret."""
@@ -306,10 +308,12 @@ class ValueEdit(QWidget):
         stored_page = now.secret and bool(now.stored) and not now.replacing and not missing and not now.text
         self._stack.setCurrentWidget(self._stored if stored_page else self.edit)
         self.setFocusProxy(self._replace if stored_page else self.edit)
-        self._stored_text.setText(self._stored_words(now.stored))
+        self._stored_text.setText(now.stored)
+        self._stored_text.setAccessibleName(self._stored_words(escape(now.stored)))
         self._replace.setAccessibleName(self.tr("Replace the value of {name}").format(name=now.stored))
         if self.edit.text() != now.text:
             self.edit.setText(now.text)
+            self.edit.setCursorPosition(0)
         if now.secret != self._shown_as_secret:
             self._show_as_secret(now.secret)
         self._choose.setVisible(now.secret and bool(self._desk.names))
@@ -354,7 +358,7 @@ class ValueEdit(QWidget):
         if now.replacing:
             return self.tr("Replaces the value of {name}.").format(name=f"<b>{name}</b>") + shared
         if now.stored:
-            return shared.strip()
+            return self._stored_words(f"<b>{name}</b>") + "." + shared
         if not now.text:
             return ""
         text = {
