@@ -96,7 +96,7 @@ class EntryFields(QScrollArea):
     def holds_secrets(self) -> bool:
         """Whether a value is a secret, or may become one."""
         editors = (editor for row in self.rows.values() for editor in row.field.value_editors())
-        return any(editor.is_secret or editor.offer is not None for editor in editors)
+        return any(editor.is_secret or editor.remarks.offer is not None for editor in editors)
 
     # problems
 

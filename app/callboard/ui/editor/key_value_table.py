@@ -23,6 +23,7 @@ from callboard.ui.editor.parts import (
 )
 from callboard.ui.editor.secret_desk import SecretDesk
 from callboard.ui.editor.value_edit import ValueEdit, ValueState
+from callboard.ui.editor.value_remarks import ValueRemarks
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ class PairRow(QWidget):
         self.name = QLineEdit()
         self.name.setFont(fixed_font())
         self.name.setPlaceholderText(words.name)
-        self.editor = ValueEdit(kit, desk, self.name.text)
+        remarks = ValueRemarks(kit)
+        self.editor = ValueEdit(kit, desk, self.name.text, remarks=remarks)
         self.editor.edit.setPlaceholderText(self.tr("value"))
         self.secret = QCheckBox(self.tr("Secret"))
         self.remove = icon_button(kit.icons, "close", self.tr("Remove"), lambda: None)
@@ -69,6 +71,7 @@ class PairRow(QWidget):
         column.addLayout(row)
         self.name_problem = ProblemLabel(kit.theme, kit.icons)
         column.addWidget(self.name_problem)
+        column.addWidget(remarks)
         for widget in (self.name, self.secret, self.remove):
             widget.setMinimumHeight(self.editor.edit.minimumHeight())
         self.name.textChanged.connect(lambda _text: changed())

@@ -9,21 +9,11 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QMenu, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
-from callboard.core.health import Severity
 from callboard.ui.editor.entry_model import as_text, has_reference, reference, referred_secret
 from callboard.ui.editor.kit import Kit
-from callboard.ui.editor.parts import (
-    GAP,
-    IconLabel,
-    InlineNotice,
-    ProblemLabel,
-    ToneLabel,
-    clear_margins,
-    fixed_font,
-    question,
-    take_out,
-)
+from callboard.ui.editor.parts import GAP, IconLabel, clear_margins, fixed_font
 from callboard.ui.editor.secret_desk import SecretDesk
+from callboard.ui.editor.value_remarks import ValueRemarks
 from callboard.ui.theme import Token
 from callboard.ui.widgets.elided_label import ElidedLabel
 
@@ -46,12 +36,20 @@ class ValueEdit(QWidget):
 
     A stored secret is never read back: its name is shown, and a new value can be entered in its place. With
     ``always_secret`` there is no plain text. ``key`` names the field that the value belongs to, from which a new
-    secret's name is made.
+    secret's name is made. ``remarks`` stand below, unless they are given and so placed by somebody else.
     """
 
     changed = Signal()
 
-    def __init__(self, kit: Kit, desk: SecretDesk, key: Callable[[], str], *, always_secret: bool = False) -> None:
+    def __init__(
+        self,
+        kit: Kit,
+        desk: SecretDesk,
+        key: Callable[[], str],
+        *,
+        always_secret: bool = False,
+        remarks: ValueRemarks | None = None,
+    ) -> None:
         super().__init__()
         self._kit, self._desk, self._key = kit, desk, key
         self._always_secret = always_secret
@@ -59,21 +57,21 @@ class ValueEdit(QWidget):
         self._now = self._clean = ValueState(secret=always_secret)
         self._declined = ""
         self._named_after = ("", "")  # server and field that the new secret's name was made from
-        self._offer: InlineNotice | None = None
         self._shown_as_secret = False
-        self._column = QVBoxLayout(self)
-        clear_margins(self._column)
-        self._column.setSpacing(3)
         self._build_edit()
         self._build_stored()
         self._stack = QStackedWidget()
         self._stack.addWidget(self.edit)
         self._stack.addWidget(self._stored)
         self.edit.setMinimumHeight(self._stack.sizeHint().height())
-        self._column.addWidget(self._stack)
-        self._column.addLayout(self._build_note())
-        self._problem = ProblemLabel(kit.theme, kit.icons)
-        self._column.addWidget(self._problem)
+        column = QVBoxLayout(self)
+        clear_margins(column)
+        column.setSpacing(3)
+        column.addWidget(self._stack)
+        self.remarks = remarks or ValueRemarks(kit)
+        self.remarks.keep_pressed.connect(self._keep_stored)
+        if remarks is None:
+            column.addWidget(self.remarks)
         self.setFocusProxy(self.edit)
         desk.changed.connect(self._refresh)
         self._refresh()
@@ -86,7 +84,7 @@ class ValueEdit(QWidget):
         text = "" if raw is None else as_text(raw)
         stored = referred_secret(text)
         self._desk.release(self)
-        self._withdraw_offer()
+        self.remarks.withdraw()
         self._now = ValueState("" if stored else text, bool(stored) or self._always_secret, stored)
         self._clean = self._now
         self._refresh()
@@ -175,12 +173,12 @@ class ValueEdit(QWidget):
 
     def show_problem(self, text: str) -> None:
         """Show what is wrong, or nothing."""
-        self._problem.set_text(text)
+        self.remarks.set_problem(text)
         self.edit.setAccessibleDescription(text)
 
     def offer_secret(self, wanted_name: str) -> None:
         """Ask whether the value should go into the secret store; not again for a value that was to be left."""
-        if self._now.secret or not self._now.text or self._now.text == self._declined or self._offer is not None:
+        if self._now.secret or not self._now.text or self._now.text == self._declined or self.remarks.offer:
             return
         ask, verb = {
             "keyring": (self.tr("This looks like a token. Keep it in the keyring?"), self.tr("Keep in keyring")),
@@ -199,20 +197,14 @@ class ValueEdit(QWidget):
         def leave() -> None:
             self._declined = self._now.text
             self.edit.setFocus(Qt.FocusReason.OtherFocusReason)
-            self._withdraw_offer()
+            self.remarks.withdraw()
 
         answers = [(verb, accept), (self.tr("Leave"), leave)]
-        self._offer = question(self._kit.theme, self._kit.icons, ask, answers, severity=Severity.ATTENTION)
-        self._column.addWidget(self._offer)
-
-    @property
-    def offer(self) -> InlineNotice | None:
-        """The open offer."""
-        return self._offer
+        self.remarks.ask(ask, answers)
 
     def withdraw_offer(self) -> None:
         """Take the offer back: the value no longer looks like a secret."""
-        self._withdraw_offer()
+        self.remarks.withdraw()
 
     # inside
 
@@ -242,18 +234,6 @@ class ValueEdit(QWidget):
         self._replace.clicked.connect(self.start_replacing)
         row.addWidget(self._replace)
 
-    def _build_note(self) -> QVBoxLayout:
-        self._note = ToneLabel(self._kit.theme, Token.MUTED, scale=0.92)
-        self._note.setTextFormat(Qt.TextFormat.RichText)
-        self._keep = QPushButton(self.tr("Keep the stored value"))
-        self._keep.setAutoDefault(False)
-        self._keep.clicked.connect(self._keep_stored)
-        column = QVBoxLayout()
-        column.setSpacing(3)
-        column.addWidget(self._note)
-        column.addWidget(self._keep, 0, Qt.AlignmentFlag.AlignLeft)
-        return column
-
     def start_replacing(self) -> None:
         """Let a new value be entered for the stored secret."""
         now = self._now
@@ -279,7 +259,7 @@ class ValueEdit(QWidget):
     def _typed(self, text: str) -> None:
         now = self._now
         if text != self._declined:
-            self._withdraw_offer()
+            self.remarks.withdraw()
         if (stored := referred_secret(text.strip())) and not now.replacing:
             self._use(stored)
             return
@@ -297,7 +277,7 @@ class ValueEdit(QWidget):
         if state == self._now:
             return
         if state.secret:
-            self._withdraw_offer()
+            self.remarks.withdraw()
         self._now = state
         self._refresh()
         self.changed.emit()
@@ -317,9 +297,7 @@ class ValueEdit(QWidget):
         if now.secret != self._shown_as_secret:
             self._show_as_secret(now.secret)
         self._choose.setVisible(now.secret and bool(self._desk.names))
-        self._note.setText(self._note_text(now, missing))
-        self._note.setVisible(bool(self._note.text()))
-        self._keep.setVisible(now.replacing and not missing)
+        self.remarks.set_note(self._note_text(now, missing), can_keep=now.replacing and not missing)
 
     def _show_as_secret(self, secret: bool) -> None:
         self._shown_as_secret = secret
@@ -367,8 +345,3 @@ class ValueEdit(QWidget):
             "session": self.tr("Kept as {name} until the engine ends; never written to a file."),
         }[self._desk.store]
         return text.format(name=f"<b>{name}</b>")
-
-    def _withdraw_offer(self) -> None:
-        if self._offer is not None:
-            take_out(self._column, self._offer)
-            self._offer = None
