@@ -45,6 +45,7 @@ async def _run(paths: Paths) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # Windows
             loop.add_signal_handler(number, engine.ask_to_quit)
+    sys.setswitchinterval(0.0005)  # the loop must not wait five milliseconds for the thread that writes the call log
     await engine.start(ControlServer(engine))
     gc.collect()
     gc.freeze()  # what is loaded now stays: later collections need not look at it

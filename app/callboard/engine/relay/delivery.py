@@ -70,7 +70,8 @@ class Delivery:
                 return self._sealed(answer, asked)
             spawn(self._next_round(asked), name=f"questions of {self._link.name}")
             return None
-        self._relay.router.learn_task(self._link.name, answer)
+        if self._link.has_tasks:
+            self._relay.router.learn_task(self._link.name, answer)
         return answer
 
     # legacy client, modern server

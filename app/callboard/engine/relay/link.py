@@ -6,7 +6,7 @@ again" (list_changed, resources/updated), which go to those who subscribed.
 
 import logging
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -26,6 +26,8 @@ from callboard.engine.tasks import spawn
 from callboard.engine.upstream.base import Answer, Params, Upstream
 
 log = logging.getLogger(__name__)
+
+TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
 
 
 class Hub(Protocol):
@@ -52,6 +54,7 @@ class ServerLink:
         self.upstream: Upstream | None = None
         self.in_flight: set[Exchange] = set()
         self.noise_lines = 0
+        self.has_tasks = False  # the server may answer with tasks, whose ids must be remembered
         self._hub = hub
         self._asks = False  # a legacy server that has once asked is served one client at a time
         self._queue: list[tuple[Exchange, Callable[[], None]]] = []
@@ -64,6 +67,7 @@ class ServerLink:
     def connected(self, upstream: Upstream) -> None:
         """The server is ready."""
         self.upstream = upstream
+        self.has_tasks = _offers_tasks(upstream.info.capabilities)
         if self._level is not None:
             self._send_level()
         self._listen_anew()
@@ -253,6 +257,11 @@ class ListenStream:
     async def on_request(self, method: str, params: Params) -> Answer:
         """A modern server makes no requests."""
         return error_answer(METHOD_NOT_FOUND, f"{method} is not available")
+
+
+def _offers_tasks(capabilities: dict[str, Any]) -> bool:
+    extensions = capabilities.get("extensions")
+    return "tasks" in capabilities or (isinstance(extensions, dict) and TASKS_EXTENSION in extensions)
 
 
 def without_meta(params: Params) -> Params:
