@@ -22,13 +22,15 @@ from tests.ui.conftest import HandLink, engine_view, server_view, until
 
 
 def make_window(link: HandLink, actions: ServerActions, theme: Theme, icons: Icons, settings: QSettings) -> MainWindow:
-    welcome = WelcomePage(link, actions, theme, icons, resource("app-icon", "callboard.svg"))
+    picture = resource("app-icon", "callboard.svg")
     pages = [
-        Page("servers", "Servers", QLabel("the servers"), "servers"),
-        Page("calls", "Calls", QLabel("the calls"), "calls"),
-        Page("welcome", "Welcome", welcome),
+        Page("servers", "Servers", lambda: QLabel("the servers"), "servers"),
+        Page("calls", "Calls", lambda: QLabel("the calls"), "calls"),
+        Page("welcome", "Welcome", lambda: WelcomePage(link, actions, theme, icons, picture)),
     ]
-    return MainWindow(link, actions, theme, icons, settings, pages)
+    window = MainWindow(link, actions, theme, icons, settings, pages)
+    window.open_last_page()
+    return window
 
 
 @pytest.fixture

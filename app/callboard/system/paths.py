@@ -1,7 +1,6 @@
 """Where the program keeps its files. ``CALLBOARD_HOME`` moves all of them under one folder."""
 
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,6 +78,8 @@ def _runtime_dir() -> Path:
     if runtime := os.environ.get("XDG_RUNTIME_DIR"):
         return Path(runtime) / APP
     if os.name == "posix":
+        import tempfile  # 10 ms, and needed only here
+
         return Path(tempfile.gettempdir()) / f"{APP}-{os.getuid()}"
     import platformdirs
 

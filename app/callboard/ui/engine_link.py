@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import importlib
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -21,7 +22,8 @@ log = logging.getLogger(__name__)
 
 FLUSH_MS = 60
 RECENT_CALLS = 50
-FIRST_DELAY = 0.1  # seconds; doubles up to LAST_DELAY while no engine answers
+FIRST_DELAY = 0.05  # seconds between attempts, for the first QUICK_ATTEMPTS; then doubled up to LAST_DELAY
+QUICK_ATTEMPTS = 100
 LAST_DELAY = 2.0
 T = TypeVar("T")
 
@@ -113,7 +115,8 @@ class EngineLink(QObject):
 
     async def run(self) -> None:
         """Connect, follow the events, connect again when the connection breaks; runs until cancelled."""
-        delay = FIRST_DELAY
+        await asyncio.to_thread(importlib.import_module, "httpx2")  # while the engine still starts
+        delay, attempts = FIRST_DELAY, 0
         while True:
             address = read_engine_file(self._engine_file)
             if address is not None:
@@ -124,10 +127,12 @@ class EngineLink(QObject):
                     reason = error.message
                 if self._was_connected:
                     self._was_connected = False
-                    delay = FIRST_DELAY
+                    delay, attempts = FIRST_DELAY, 0
                     self.disconnected.emit(reason or QCoreApplication.translate("EngineLink", "The engine has ended."))
             await asyncio.sleep(delay)
-            delay = min(delay * 2, LAST_DELAY)
+            attempts += 1
+            if attempts > QUICK_ATTEMPTS:
+                delay = min(delay * 2, LAST_DELAY)
 
     async def close(self) -> None:
         """End all requests. Cancel :meth:`run` first."""

@@ -5,7 +5,6 @@ import json
 import os
 import socket
 import sys
-import tempfile
 from pathlib import Path
 
 from callboard.system.paths import Paths
@@ -35,6 +34,8 @@ def socket_address(paths: Paths) -> str:
         return f"callboard-{digest}"
     if len(os.fsencode(path)) <= LONGEST_PATH:
         return path
+    import tempfile  # ten milliseconds, and hardly ever needed
+
     return str(Path(tempfile.gettempdir()) / f"callboard-{os.getuid()}-{digest}.sock")
 
 

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 
 from callboard.ui.theme import Theme, Token
 
-SIZES = (16, 20, 24, 32)
+SIZES = (16, 20, 24)
 
 
 class Icons(QObject):

@@ -24,11 +24,11 @@ _Keys = QKeySequence.StandardKey | QKeySequence | str
 
 @dataclass(frozen=True)
 class Page:
-    """A page of the window. One without an icon has no button in the rail."""
+    """A page of the window, made when it is first opened. One without an icon has no button in the rail."""
 
     key: str
     title: str
-    widget: QWidget
+    make: Callable[[], QWidget]
     icon: str = ""
 
 
@@ -60,6 +60,7 @@ class MainWindow(QMainWindow):
         self._icons = icons
         self._settings = settings
         self._pages = {page.key: page for page in pages}
+        self._made: dict[str, QWidget] = {}
         self._stack = QStackedWidget()
         self._rail = NavigationRail(theme, icons)
         self.notices = NoticeBar(theme, icons)
@@ -71,19 +72,27 @@ class MainWindow(QMainWindow):
         self.statusBar().addWidget(self.status_line, 1)
         self._build_menus()
         self._connect()
-        self._restore()
+        self._restore_geometry()
 
     # pages
 
     @property
     def page(self) -> str:
         """The open page's key."""
-        return next(key for key, page in self._pages.items() if page.widget is self._stack.currentWidget())
+        return next(key for key, widget in self._made.items() if widget is self._stack.currentWidget())
+
+    def prepare_page(self, key: str) -> QWidget:
+        """Make a page, if it has not been made yet, so that it opens without delay."""
+        if key not in self._made:
+            self._made[key] = self._pages[key].make()
+            self._stack.addWidget(self._made[key])
+        return self._made[key]
 
     def open_page(self, key: str) -> None:
         """Show a page."""
-        self._stack.setCurrentWidget(self._pages[key].widget)
-        self._pages[key].widget.setFocus(Qt.FocusReason.OtherFocusReason)
+        widget = self.prepare_page(key)
+        self._stack.setCurrentWidget(widget)
+        widget.setFocus(Qt.FocusReason.OtherFocusReason)
         self._rail.mark(key)
         if self._pages[key].icon:
             self._settings.setValue("page", key)
@@ -120,8 +129,6 @@ class MainWindow(QMainWindow):
     def _build_body(self, pages: list[Page]) -> QWidget:
         for place, page in enumerate(page for page in pages if page.icon):
             self._rail.add(page.key, page.title, page.icon, _page_keys(place))
-        for page in pages:
-            self._stack.addWidget(page.widget)
         column = QVBoxLayout()
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -200,13 +207,16 @@ class MainWindow(QMainWindow):
         if "servers" in self._pages:
             self._rail.set_badge("servers", count, summary.line())
 
-    def _restore(self) -> None:
-        geometry = self._settings.value("geometry")
-        if not (isinstance(geometry, QByteArray) and self.restoreGeometry(geometry)):
-            self.resize(1120, 720)
+    def open_last_page(self) -> None:
+        """Show the page that was open when the window was last used."""
         page = str(self._settings.value("page", ""))
         known = [key for key, each in self._pages.items() if each.icon]
         self.open_page(page if page in known else known[0])
+
+    def _restore_geometry(self) -> None:
+        geometry = self._settings.value("geometry")
+        if not (isinstance(geometry, QByteArray) and self.restoreGeometry(geometry)):
+            self.resize(1120, 720)
 
 
 def _page_keys(place: int) -> QKeySequence:

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from PySide6.QtCore import QEvent, QObject, QSettings, Qt, Signal
+from PySide6.QtCore import QObject, QSettings, Qt, Signal
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication
 
@@ -123,8 +123,7 @@ class Theme(QObject):
         self._dark = False
         self._system_dark = False
         self._apply()
-        app.styleHints().colorSchemeChanged.connect(self._system_changed)
-        app.installEventFilter(self)
+        app.styleHints().colorSchemeChanged.connect(self.follow_system)
 
     @property
     def choice(self) -> ThemeChoice:
@@ -157,13 +156,8 @@ class Theme(QObject):
         foreground, background = SEVERITY_TOKENS[severity]
         return self.color(foreground), self.color(background)
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Notice a palette that the desktop changed under us."""
-        if event.type() == QEvent.Type.ApplicationPaletteChange and watched is self._app and not self._applying:
-            self._system_changed()
-        return False
-
-    def _system_changed(self, *_scheme: object) -> None:
+    def follow_system(self, *_scheme: object) -> None:
+        """Take up what the desktop has changed: the scheme, or a palette laid over ours."""
         if self._applying:
             return
         if self._choice is ThemeChoice.SYSTEM:
