@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from callboard.api.schema import Event, EventKind
 
-KEPT: Final = 10_000
+KEPT: Final = 5_000  # calls, lines and other things that the kept events tell of
+LINE: Final = 500  # characters that count as one line
 BATCH: Final = 500
 
 
@@ -21,7 +22,8 @@ class Bus:
     """Engine loop only."""
 
     def __init__(self) -> None:
-        self._events: deque[Event] = deque(maxlen=KEPT)
+        self._events: deque[tuple[Event, int]] = deque()
+        self._weight = 0
         self._last = 0
         self._wake: asyncio.Event = asyncio.Event()
         self._listeners = 0
@@ -32,10 +34,13 @@ class Bus:
         """Number of the newest event."""
         return self._last
 
-    def publish(self, kind: EventKind, data: Any) -> None:
-        """Add an event; costs the same whoever listens."""
+    def publish(self, kind: EventKind, data: Any, *, weight: int = 1) -> None:
+        """Add an event that tells of ``weight`` things; costs the same whoever listens."""
         self._last += 1
-        self._events.append(Event(seq=self._last, at=time.time(), kind=kind, data=data))
+        self._events.append((Event(seq=self._last, at=time.time(), kind=kind, data=data), weight))
+        self._weight += weight
+        while self._weight > KEPT and len(self._events) > 1:
+            self._weight -= self._events.popleft()[1]
         if self._listeners:
             self._wake.set()
             self._wake = asyncio.Event()
@@ -72,7 +77,7 @@ class Bus:
         if missing > len(self._events):
             return None
         start = len(self._events) - missing
-        return list(islice(self._events, start, start + BATCH))
+        return [event for event, _ in islice(self._events, start, start + BATCH)]
 
     def close(self) -> None:
         """End all readings."""

@@ -37,7 +37,7 @@ from callboard.api.schema import (
 from callboard.clients.snippets import load_clients
 from callboard.core.errors import FIXES
 from callboard.engine import tasks
-from callboard.engine.bus import Bus
+from callboard.engine.bus import LINE, Bus
 from callboard.engine.calls.log import CallLog
 from callboard.engine.doctor import examine
 from callboard.engine.editing import RosterEditor
@@ -331,10 +331,11 @@ class Engine:
         self._changed_server(name)
 
     def _on_lines(self, name: str, lines: list[LogLine]) -> None:
-        self.bus.publish("log", {"server": name, "lines": lines})
+        weight = sum(1 + len(line.text) // LINE for line in lines)
+        self.bus.publish("log", {"server": name, "lines": lines}, weight=weight)
 
     def _on_calls(self, calls: list[CallView]) -> None:
-        self.bus.publish("calls", {"calls": calls})
+        self.bus.publish("calls", {"calls": calls}, weight=len(calls))
         if self._counting is None:
             self._counting = asyncio.get_running_loop().call_later(COUNT_SECONDS, self._count_calls)
 
