@@ -35,8 +35,8 @@ class CallFilters(QWidget):
         layout.addWidget(self._text, 3)
         for box in (self._server, self._tool, self._status, self._client):
             layout.addWidget(box, 2)
-            box.currentIndexChanged.connect(self._timer.start)
-        self._text.textChanged.connect(self._timer.start)
+            box.currentIndexChanged.connect(self._wait)
+        self._text.textChanged.connect(self._wait)
         self._text.returnPressed.connect(self._tell)
 
     @property
@@ -71,6 +71,10 @@ class CallFilters(QWidget):
             self._text.clear()
         else:
             super().keyPressEvent(event)
+
+    def _wait(self, *_change: object) -> None:
+        """Tell a little later: more is on its way while a person types."""
+        self._timer.start()
 
     def _tell(self) -> None:
         self._timer.stop()

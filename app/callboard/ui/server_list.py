@@ -83,8 +83,9 @@ class ServerList(QWidget):
         self._search.textChanged.connect(self._order.setFilterFixedString)
         self._search.returnPressed.connect(self.view.setFocus)
         self.view.selectionModel().currentChanged.connect(self._current_changed)
-        for changed in (self._order.rowsInserted, self._order.rowsRemoved, self._order.modelReset):
-            changed.connect(self._rows_changed)
+        for model in (self._order, self._model):  # the order tells of a removal before the row is gone
+            for changed in (model.rowsInserted, model.rowsRemoved, model.modelReset):
+                changed.connect(self._rows_changed)
 
     # for the page
 

@@ -368,17 +368,14 @@ class CallsModel(QAbstractTableModel):
         self.totalChanged.emit(self._total)
 
     def _extend(self, page: CallPage) -> None:
-        old = self._total
-        if page.total > old:
-            self.beginInsertRows(QModelIndex(), old, page.total - 1)
+        if changed := self._store(page):
+            self._announce(changed[0], changed[-1])
+        if page.total > self._total:
+            self.beginInsertRows(QModelIndex(), self._total, page.total - 1)
             self._total = page.total
-            changed = self._store(page)
+            self._store(page)
             self.endInsertRows()
             self.totalChanged.emit(self._total)
-        else:
-            changed = self._store(page)
-        if shown := [row for row in changed if row < old]:
-            self._announce(shown[0], shown[-1])
 
     def _store(self, page: CallPage) -> list[int]:
         """Keep the rows of a page that are within the table; returns those that changed, in order."""
