@@ -31,6 +31,11 @@ class EntryChecker(QObject):
         self._timer.timeout.connect(self.check_now)
         link.connected.connect(self._connected)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether an entry waits for its answer."""
+        return self._wanted is not None
+
     def check(self, name: str, entry: Entry, editing: str) -> None:
         """Check this entry soon. ``editing`` is its name in the roster, "" for a new one."""
         self.forget()
@@ -40,7 +45,7 @@ class EntryChecker(QObject):
     def check_now(self) -> None:
         """Ask without waiting any longer."""
         self._timer.stop()
-        if self._wanted is None or not self._link.is_connected:
+        if self._wanted is None or not self._link.is_connected or not _loop_runs():
             return
         name, entry, editing = self._wanted
         self._stop()
@@ -75,3 +80,12 @@ class EntryChecker(QObject):
     def _connected(self) -> None:
         if self._wanted is not None:
             self._timer.start()
+
+
+def _loop_runs() -> bool:
+    """False while the window ends: Qt's timers still come then, but nothing can be asked any more."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

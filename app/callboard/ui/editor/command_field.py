@@ -6,7 +6,7 @@ from callboard.core.health import Severity
 from callboard.ui.editor.entry_model import CommandLine, split_command_line
 from callboard.ui.editor.fields import TextField
 from callboard.ui.editor.kit import Kit
-from callboard.ui.editor.parts import InlineNotice, question, take_out
+from callboard.ui.editor.parts import InlineNotice, put_in, question, take_out
 
 
 class CommandField(TextField):
@@ -40,7 +40,7 @@ class CommandField(TextField):
             )
         answers = [(self.tr("Split"), lambda: self._split(line)), (self.tr("Keep as one command"), self._keep)]
         self._question = question(self._kit.theme, self._kit.icons, say, answers, severity=Severity.BUSY)
-        self._below.addWidget(self._question)
+        put_in(self._below, self._question)
 
     def _split(self, line: CommandLine) -> None:
         self._close()

@@ -243,7 +243,7 @@ class JsonProblem:
 def object_from(text: str) -> dict[str, Any] | JsonProblem:
     """The JSON object in ``text``."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_refuse)
     except ValueError as error:
         if isinstance(error, json.JSONDecodeError):
             return JsonProblem(error.lineno, error.colno, error.msg)
@@ -251,6 +251,10 @@ def object_from(text: str) -> dict[str, Any] | JsonProblem:
     except RecursionError:
         return JsonProblem(message="nested too deeply")
     return value if isinstance(value, dict) else JsonProblem()
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(f"{word} is not a number in JSON")
 
 
 # problems

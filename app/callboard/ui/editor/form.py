@@ -94,6 +94,11 @@ class EntryForm(OrderedTabs):
         """Whether the engine is at it."""
         return self._saver.is_busy
 
+    @property
+    def is_checking(self) -> bool:
+        """Whether the engine has yet to judge what is entered."""
+        return self._checker.is_busy
+
     def save(self) -> None:
         """Save, or go to the first problem."""
         if self._saver.is_busy or not self._kit.link.is_connected:

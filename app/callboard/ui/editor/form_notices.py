@@ -8,7 +8,7 @@ from callboard.api.schema import FieldProblem, RosterView, SecretsView
 from callboard.core.errors import CallboardError
 from callboard.core.health import Severity
 from callboard.ui.editor.kit import Kit
-from callboard.ui.editor.parts import GAP, InlineNotice, question, take_out
+from callboard.ui.editor.parts import GAP, InlineNotice, put_in, question, take_out
 from callboard.ui.notice_bar import announce
 
 Answers = Sequence[tuple[str, Callable[[], object]]]
@@ -34,7 +34,7 @@ class FormNotices(QWidget):
         self.drop(key)
         notice = question(self._kit.theme, self._kit.icons, text, list(answers), severity=severity)
         self._notices[key] = notice
-        self._column.addWidget(notice)
+        put_in(self._column, notice)
         self.show()
         announce(self, text)
         return notice

@@ -11,7 +11,7 @@ from callboard.core.health import Severity
 from callboard.ui.editor.entry_model import JsonProblem, get_at, object_from, reference, set_at
 from callboard.ui.editor.fields import Field, plain_text
 from callboard.ui.editor.kit import Kit
-from callboard.ui.editor.parts import GAP, InlineNotice, clear_margins, question, take_out
+from callboard.ui.editor.parts import GAP, InlineNotice, clear_margins, put_in, question, take_out
 from callboard.ui.editor.secret_desk import SecretDesk
 
 
@@ -81,7 +81,7 @@ class JsonField(Field):
         text = self.tr("“{name}” looks like a token. Keep it out of the file?").format(name=rest)
         answers = [(self.tr("Keep as a secret"), accept), (self.tr("Leave"), leave)]
         self._offers[rest] = question(self._kit.theme, self._kit.icons, text, answers, severity=Severity.ATTENTION)
-        self._column.addWidget(self._offers[rest])
+        put_in(self._column, self._offers[rest])
 
     def _take_out(self, rest: str, name: str, found: str) -> None:
         value = object_from(self.edit.toPlainText())

@@ -18,6 +18,7 @@ from callboard.ui.editor.parts import (
     clear_margins,
     fixed_font,
     icon_button,
+    put_in,
     question,
     take_out,
 )
@@ -287,7 +288,7 @@ class KeyValueTable(Field):
             [(self.tr("Split"), split), (self.tr("Leave"), self._leave_split)],
             severity=Severity.BUSY,
         )
-        self._column.insertWidget(1, self._split)
+        put_in(self._column, self._split, 1)
 
     def _leave_split(self) -> None:
         if self._split is not None:

@@ -219,6 +219,12 @@ class CalmComboBox(QComboBox):
             event.ignore()
 
 
+def put_in(layout: QBoxLayout, widget: QWidget, index: int = -1) -> None:
+    """Put a widget on the screen, at once and not with the next turn of the loop."""
+    layout.insertWidget(index, widget)
+    widget.show()
+
+
 def take_out(layout: QBoxLayout, widget: QWidget) -> None:
     """Remove a widget from the screen and delete it."""
     layout.removeWidget(widget)

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from callboard.core.health import Severity
 from callboard.ui.editor.kit import Kit
-from callboard.ui.editor.parts import InlineNotice, ProblemLabel, ToneLabel, clear_margins, question, take_out
+from callboard.ui.editor.parts import InlineNotice, ProblemLabel, ToneLabel, clear_margins, put_in, question, take_out
 from callboard.ui.theme import Token
 
 
@@ -60,7 +60,7 @@ class ValueRemarks(QWidget):
         """Ask about the value; one question at a time."""
         self.withdraw()
         self.offer = question(self._kit.theme, self._kit.icons, text, answers, severity=Severity.ATTENTION)
-        self._column.addWidget(self.offer)
+        put_in(self._column, self.offer)
         self._show_or_hide()
 
     def withdraw(self) -> None:
