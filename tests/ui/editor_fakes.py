@@ -77,6 +77,10 @@ class MemoryEngine(HandClient):
         if self.link is not None:
             self.link.say("roster", self.view())
 
+    def forget_undo(self) -> None:
+        """Behave as if all tokens were too old."""
+        self._tokens.clear()
+
     # what the editor asks
 
     async def validate(self, name: str, entry: dict[str, Any], *, editing: str = "") -> Validation:

@@ -34,7 +34,7 @@ class EditorDialog(QDialog):
         self._kit = kit
         self._is_sure = False
         self._forms: dict[EntryKind, EntryForm] = {}
-        self._chooser: KindChooser | None = None
+        self.chooser: KindChooser | None = None
         self._column = QVBoxLayout(self)
         clear_margins(self._column)
         self._column.setSpacing(0)
@@ -89,9 +89,9 @@ class EditorDialog(QDialog):
         top = QWidget()
         margins = QVBoxLayout(top)
         margins.setContentsMargins(16, 16, 16, 2)
-        self._chooser = KindChooser(self._kit, kind)
-        self._chooser.chosen.connect(self._choose)
-        margins.addWidget(self._chooser)
+        self.chooser = KindChooser(self._kit, kind)
+        self.chooser.chosen.connect(self._choose)
+        margins.addWidget(self.chooser)
         self._column.insertWidget(0, top)
 
     def _choose(self, kind: EntryKind) -> None:
@@ -112,7 +112,7 @@ class EditorDialog(QDialog):
             form.left.connect(self.reject)
             form.changed.connect(lambda: form.notices.drop("leave"))
         self._stack.setCurrentWidget(form)
-        if self._chooser is None:
+        if self.chooser is None:
             form.focus_first()
 
     def _saved(self, saved: Saved) -> None:
