@@ -79,6 +79,7 @@ async def test_another_kind_takes_the_name_along_and_keeps_the_rest(
     assert dialog.chooser is not None
     enter(edit_of(dialog, "name"), "docs")
     enter(edit_of(dialog, "command"), "uvx")
+    await until(dialog.isActiveWindow, "activation")
     dialog.chooser.cards["local"].setFocus()
     QTest.keyClick(dialog.chooser.cards["local"], Qt.Key.Key_Right)
     assert dialog.form.fields.kind == "remote"
