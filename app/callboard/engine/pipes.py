@@ -97,11 +97,15 @@ class OutputPipe:
 
 
 class InputPipe:
-    """Writes to a child without ever waiting; what the pipe does not take is kept. Owns the descriptor."""
+    """Writes to a child without ever waiting; what the pipe does not take is kept. Owns the descriptor.
 
-    def __init__(self, descriptor: int) -> None:
+    ``on_broken`` is called, at most once, when a write shows that the child has closed its end.
+    """
+
+    def __init__(self, descriptor: int, on_broken: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._descriptor = descriptor
+        self._on_broken = on_broken
         self._pending = bytearray()
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._closing = False
@@ -165,6 +169,7 @@ class InputPipe:
             return 0
         except OSError:  # the child has closed its end: nothing of this will arrive
             self.close()
+            self._on_broken()
             return len(data)
 
     def _wake(self) -> None:

@@ -16,27 +16,36 @@ from callboard.engine.command import find_program, refused
 from callboard.system import process_group
 from callboard.system.exit_watch import ExitWatch
 
+_GRACE = 2.0  # seconds that each step of a stop is waited for
 _LINGER = 0.5  # seconds for the rest of a tree whose first process ended by itself
 _LAST_RESORT = 1.0  # seconds that a process gets to vanish after SIGKILL
+_MUTE = 1.0  # seconds after which a process that has closed its input or output, but goes on, is ended
 _POLL = 0.05
 _STDOUT_PIPE = 1024 * 1024
 
 
 @dataclass(frozen=True)
 class ExitStatus:
-    """How a process ended: exactly one of ``code`` and ``signal`` is set."""
+    """How a process ended: exactly one of ``code`` and ``signal`` is set.
+
+    ``lost``: the standard stream that it had closed before, which is why it was ended.
+    """
 
     code: int | None
     signal: str | None
+    lost: str = ""
 
     @classmethod
-    def of(cls, returncode: int) -> "ExitStatus":
+    def of(cls, returncode: int, lost: str = "") -> "ExitStatus":
         """From :attr:`subprocess.Popen.returncode`."""
-        return cls(None, process_group.signal_name(-returncode)) if returncode < 0 else cls(returncode, None)
+        if returncode < 0:
+            return cls(None, process_group.signal_name(-returncode), lost)
+        return cls(returncode, None, lost)
 
     def sentence(self) -> str:
-        """ "exited with code 3" or "ended by SIGKILL"."""
-        return f"exited with code {self.code}" if self.signal is None else f"ended by {self.signal}"
+        """What happened, such as "exited with code 3" or "ended by SIGKILL"."""
+        end = f"exited with code {self.code}" if self.signal is None else f"ended by {self.signal}"
+        return f"closed its {self.lost} and was stopped; {end}" if self.lost else end
 
 
 class ChildProcess:
@@ -55,6 +64,8 @@ class ChildProcess:
         self._linger = _LINGER
         self._stopping: asyncio.Task[None] | None = None
         self._open_outputs = 2
+        self._lost = ""
+        self._mute_timer: asyncio.TimerHandle | None = None
         self.pid = process.pid
         self.exited: asyncio.Future[ExitStatus] = self._loop.create_future()
 
@@ -116,7 +127,7 @@ class ChildProcess:
         """Read standard output again. Idempotent."""
         self._stdout.resume()
 
-    async def stop(self, *, grace: float = 2.0) -> ExitStatus:
+    async def stop(self, *, grace: float = _GRACE) -> ExitStatus:
         """End the whole tree and say how its first process ended. Idempotent; may be called by many at once.
 
         Closes standard input and waits; asks all with SIGTERM and waits; ends what is left with SIGKILL. Each wait is
@@ -135,8 +146,8 @@ class ChildProcess:
         stdout, stderr = process.stdout.fileno(), process.stderr.fileno()
         self._inodes = {os.fstat(stdout).st_ino, os.fstat(stderr).st_ino}
         pipes.enlarge(stdout, _STDOUT_PIPE)
-        self._stdin = pipes.InputPipe(_take(process.stdin))
-        self._stdout = pipes.OutputPipe(_take(process.stdout), on_stdout, self._on_output_end, burst=True)
+        self._stdin = pipes.InputPipe(_take(process.stdin), lambda: self._on_lost("standard input"))
+        self._stdout = pipes.OutputPipe(_take(process.stdout), on_stdout, self._on_stdout_end, burst=True)
         self._stderr = pipes.OutputPipe(_take(process.stderr), on_stderr, self._on_output_end)
         self._watch = ExitWatch(self.pid, self._leader_gone.set)
         tasks.spawn(self._bury(), f"await end of {self.pid}")
@@ -145,6 +156,20 @@ class ChildProcess:
         self._open_outputs -= 1
         if not self._open_outputs:
             self._output_ended.set()
+
+    def _on_stdout_end(self) -> None:
+        self._on_output_end()
+        self._on_lost("standard output")
+
+    def _on_lost(self, stream: str) -> None:
+        """Nobody can talk with it any more. Mostly it is about to end; if not, it would be waited for in vain."""
+        if self._mute_timer is None and not self._leader_gone.is_set() and self._stopping is None:
+            self._mute_timer = self._loop.call_later(_MUTE, self._end_mute, stream)
+
+    def _end_mute(self, stream: str) -> None:
+        if not self._leader_gone.is_set() and self._stopping is None:
+            self._lost = stream
+            self._stopping = tasks.spawn(self._stop(_GRACE), f"stop {self.pid}")
 
     async def _stop(self, grace: float) -> None:
         self._linger = grace
@@ -158,7 +183,9 @@ class ChildProcess:
         self._signal(self._tree(), signal.SIGKILL)
         self._linger = 0
         if not await self._ended_within(_LAST_RESORT) and not self.exited.done():
-            self.exited.set_result(ExitStatus(None, "SIGKILL"))  # it hangs in the kernel; nobody can do more
+            self.exited.set_result(
+                ExitStatus(None, "SIGKILL", self._lost)
+            )  # it hangs in the kernel; nobody can do more
 
     async def _ended_within(self, seconds: float) -> bool:
         with contextlib.suppress(TimeoutError):
@@ -172,11 +199,13 @@ class ChildProcess:
         await self._end_rest()
         self._process.wait()
         self._watch.close()
+        if self._mute_timer is not None:
+            self._mute_timer.cancel()
         self._stdin.close()
         self._stdout.close()
         self._stderr.close()
         if not self.exited.done():
-            self.exited.set_result(ExitStatus.of(self._process.returncode))
+            self.exited.set_result(ExitStatus.of(self._process.returncode, self._lost))
 
     async def _end_rest(self) -> None:
         """The first process has ended: let what it wrote arrive, and end what it left behind."""

@@ -54,11 +54,12 @@ class Supervisor:
             secrets_lookup=secrets_lookup,
             environment=environment,
             leftovers=leftovers,
-            on_change=on_change,
+            on_change=self._tell,
             on_upstream=on_upstream,
             slots=asyncio.Semaphore(_STARTS_PER_CORE * (os.cpu_count() or 1)),
             python=python,
         )
+        self._on_change = on_change
         self._runners: dict[str, Runner] = {}
         self._ending: dict[str, asyncio.Task[None]] = {}
         self._closed = False
@@ -85,7 +86,7 @@ class Supervisor:
             if name in before:
                 runner.configure(roster.servers[name])
             else:
-                self._services.on_change(name)
+                self._tell(name)
                 if runner.entry.enabled and runner.entry.start == "at-launch":
                     runner.start()
 
@@ -182,6 +183,10 @@ class Supervisor:
             _, late = await asyncio.wait(self._ending.values(), timeout=_CLOSE_LIMIT)
             for task in late:
                 _logger.error("Not ended within %g s: %s", _CLOSE_LIMIT, task.get_name())
+
+    def _tell(self, name: str) -> None:
+        if name in self._runners:  # one that was taken out of the roster has no status any more
+            self._on_change(name)
 
     def _retire(self, runner: Runner) -> None:
         task = tasks.spawn(runner.close(), f"end {runner.name}")

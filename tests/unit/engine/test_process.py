@@ -10,6 +10,7 @@ import pytest
 
 from callboard.core.errors import CallboardError
 from callboard.core.launch import LocalLaunch
+from callboard.engine import process
 from callboard.engine.process import ChildProcess, ExitStatus
 from callboard.system import exit_watch
 from callboard.system.process_group import tie_to_parent
@@ -223,6 +224,24 @@ async def test_an_error_in_a_callback_does_not_end_the_reading(tmp_path: Path, c
     assert len(caplog.records) == 1
 
 
+@pytest.mark.parametrize(("close", "stream"), [("exec >&-", "standard output"), ("exec <&-", "standard input")])
+async def test_one_that_cannot_be_talked_with_any_more_is_ended(
+    spawn: Spawn, output: Output, close: str, stream: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(process, "_MUTE", 0.1)
+    monkeypatch.setattr(process, "_GRACE", 0.1)
+    child = await spawn("sh", "-c", f"{close}; echo closed >&2; exec sleep 60")
+    await output.until(lambda output: output.stderr)
+    child.write(b"hello\n")
+    status = await child.exited
+    assert status.sentence() == f"closed its {stream} and was stopped; ended by SIGTERM"
+
+
+async def test_one_that_closes_its_output_just_before_it_ends_is_not_accused(spawn: Spawn):
+    child = await spawn("sh", "-c", "exec >&-; sleep 0.05; exit 5")
+    assert await child.exited == ExitStatus(5, None)
+
+
 async def test_stopping_lets_a_server_end_by_itself_first(spawn: Spawn):
     child = await spawn(*odd_server())
     assert await child.stop() == ExitStatus(0, None)
@@ -308,6 +327,7 @@ async def test_the_end_is_seen_without_the_kernels_help_too(spawn: Spawn, monkey
 HOST = """
 import asyncio, os, sys
 from callboard.core.launch import LocalLaunch
+from callboard.engine import process
 from callboard.engine.process import ChildProcess
 
 async def main():
