@@ -1,0 +1,186 @@
+"""The window's process and the engine's: who outlives whom, and what is said about it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import yaml
+from PySide6.QtWidgets import QApplication, QLabel
+
+from callboard.api.client import EngineClient
+from callboard.system.paths import find_paths
+from callboard.ui.engine_child import EngineChild
+from callboard.ui.shell import Shell
+from tests.support.engine import EngineProcess
+from tests.support.processes import is_running, until
+from tests.support.tray_host import TrayHost
+from tests.support.window import FIXTURE, WindowProcess, wait_until_gone
+
+SERVERS: dict[str, dict[str, object]] = {"fixture": {"command": FIXTURE[0], "args": FIXTURE[1:]}}
+
+
+async def test_the_engine_outlives_a_killed_window_and_the_next_one_attaches(callboard_home: Path) -> None:
+    async with WindowProcess(callboard_home, SERVERS) as window:
+        server = (await window.wait_for_state("fixture", "ready")).pid
+        engine = await window.engine_pid()
+        await window.wait_until_shown()
+        window.kill()
+        async with EngineClient.from_file(window.paths.engine_file) as client:
+            assert await client.call_tool("fixture", "echo", {"text": "still here"})
+        window.start()
+        await window.wait_until_shown()
+        assert await window.engine_pid() == engine
+        assert (await window.wait_for_state("fixture", "ready")).pid == server
+
+
+async def test_sigterm_is_the_same_as_quit(callboard_home: Path) -> None:
+    async with WindowProcess(callboard_home, SERVERS) as window:
+        server = (await window.wait_for_state("fixture", "ready")).pid
+        engine = await window.engine_pid()
+        await window.wait_until_shown()
+        os.kill(window.pid, signal.SIGTERM)
+        assert await window.wait_for_end() == 0
+        assert server is not None
+        await wait_until_gone(engine)
+        await wait_until_gone(server)
+        assert not window.paths.engine_file.exists()
+
+
+async def test_quitting_while_the_engine_starts_leaves_nothing(callboard_home: Path) -> None:
+    async with WindowProcess(callboard_home, SERVERS) as window:
+        await window.wait_until_shown()
+        os.kill(window.pid, signal.SIGTERM)
+        assert await window.wait_for_end() == 0
+        assert not window.paths.engine_file.exists()
+
+
+async def test_a_window_attaches_to_an_engine_of_the_command_line_and_quit_ends_it(callboard_home: Path) -> None:
+    async with EngineProcess(callboard_home, SERVERS) as engine:
+        assert engine.process is not None
+        await engine.wait_for("fixture", "ready")
+        async with TrayHost() as host, WindowProcess(callboard_home) as window:
+            item = await host.wait_for_item(20, pid=window.pid)
+            assert await window.engine_pid() == engine.process.pid
+            await item.wait_for_entry("fixture · Ready", timeout=20)
+            await item.click("Quit")
+            assert await window.wait_for_end() == 0
+            await asyncio.to_thread(engine.process.wait, 20)
+
+
+async def test_a_killed_engine_comes_back_with_its_servers(callboard_home: Path) -> None:
+    async with TrayHost() as host, WindowProcess(callboard_home, SERVERS) as window:
+        item = await host.wait_for_item(20, pid=window.pid)
+        old_server = (await window.wait_for_state("fixture", "ready")).pid
+        old = await window.engine_pid()
+        os.kill(old, signal.SIGKILL)
+        new = await window.engine_pid(other_than=old)
+        assert new != old
+        server = (await window.wait_for_state("fixture", "ready")).pid
+        assert server != old_server
+        await item.wait_for_entry("fixture · Ready", timeout=20)
+        assert old_server is not None
+        await wait_until_gone(old_server)
+
+
+async def test_without_a_display_it_says_how_to_go_on(callboard_home: Path) -> None:
+    environment = {key: value for key, value in os.environ.items() if key not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    environment["QT_QPA_PLATFORM"] = "xcb"
+    for display in (None, ":7653"):
+        env = environment if display is None else {**environment, "DISPLAY": display}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "callboard", "run", env=env, stderr=asyncio.subprocess.PIPE
+        )
+        _, said = await process.communicate()
+        assert process.returncode == 2
+        assert "no-display" in said.decode()
+        assert "callboard engine" in said.decode()
+    assert not find_paths().engine_file.exists()
+
+
+class TestWhatTheWindowSays:
+    """The same in this process, where its notices can be read."""
+
+    @pytest.fixture
+    async def shell(self, qapp: QApplication, callboard_home: Path) -> AsyncIterator[Shell]:
+        paths = find_paths()
+        paths.create()
+        roster = {"version": 1, "gateway": {"port": 0}, "servers": SERVERS}
+        paths.roster.write_text(yaml.safe_dump(roster), encoding="utf-8")
+        child = EngineChild(paths)
+        child.start()
+        palette = qapp.palette()
+        shell = Shell(qapp, paths, child, background=False, first_start=False)
+        running = asyncio.ensure_future(shell.run())
+        yield shell
+        shell.quit()
+        assert await asyncio.wait_for(running, 20) == 0
+        assert not child.is_alive()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().remove_signal_handler(number)
+        shell.deleteLater()
+        qapp.setPalette(palette)
+
+    async def connected(self, shell: Shell) -> int:
+        await until(lambda: shell.link.is_connected and shell.link.engine is not None, seconds=20)
+        assert shell.link.engine is not None
+        return shell.link.engine.pid
+
+    @pytest.mark.allow_logs
+    async def test_a_killed_engine_is_started_again_and_that_is_said(self, shell: Shell) -> None:
+        first = await self.connected(shell)
+        os.kill(first, signal.SIGKILL)
+        await until(lambda: not shell.link.is_connected)
+        assert shell.window.status_line.text != "1 running"
+        await until(lambda: shell.link.is_connected, seconds=20)
+        second = await self.connected(shell)
+        assert second != first
+        notice = shell.window.notices.notice("engine")
+        assert notice is not None
+        assert "ended unexpectedly (signal 9 (SIGKILL)) and was started again" in notice.text
+        said = "\n".join(label.text() for label in shell.window.notices.findChildren(QLabel) if label.isVisible())
+        assert notice.text in said
+
+    @pytest.mark.allow_logs
+    async def test_one_that_dies_again_and_again_is_started_after_longer_pauses(self, shell: Shell) -> None:
+        pauses: list[float] = []
+        shell.keeper.restarting.connect(lambda _how, seconds: pauses.append(seconds))
+        for _ in range(3):
+            os.kill(await self.connected(shell), signal.SIGKILL)
+            await until(lambda: not shell.link.is_connected)
+            await until(lambda: shell.link.is_connected, seconds=20)
+        assert pauses == sorted(pauses)
+        assert len(set(pauses)) == 3
+
+    async def test_an_engine_that_a_person_stopped_stays_stopped(self, shell: Shell) -> None:
+        first = await self.connected(shell)
+        assert shell.link.client is not None
+        async with EngineClient(shell.link.client.address) as client:
+            await client.quit()
+        await until(lambda: shell.window.notices.notice("engine") is not None, seconds=20)
+        notice = shell.window.notices.notice("engine")
+        assert notice is not None
+        assert notice.text == "The engine was stopped."
+        assert not is_running(first)
+        notice.actions[0].run()
+        await until(lambda: shell.link.is_connected, seconds=20)
+        assert await self.connected(shell) != first
+        assert shell.window.notices.notice("engine") is None
+
+    async def test_a_roster_that_cannot_be_read_is_told_with_its_place(self, shell: Shell) -> None:
+        await self.connected(shell)
+        path = find_paths().roster
+        good = path.read_text(encoding="utf-8")
+        path.write_text("version: 1\nservers: [\n", encoding="utf-8")
+        await until(lambda: shell.window.notices.notice("roster") is not None, seconds=20)
+        notice = shell.window.notices.notice("roster")
+        assert notice is not None
+        assert "line " in notice.text
+        assert [action.label for action in notice.actions] == ["Open the file"]
+        path.write_text(good, encoding="utf-8")
+        await until(lambda: shell.window.notices.notice("roster") is None, seconds=20)
