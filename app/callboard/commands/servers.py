@@ -53,9 +53,9 @@ async def restart(client: EngineClient, options: Namespace, terminal: Terminal) 
 
 async def tail(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
     """The last lines of a server's log, and what follows."""
-    page = await client.log(options.server, limit=max(options.lines, 1))
+    page = await client.log(options.server, after=-1, limit=max(options.lines, 1))
     _print_log(page.lines if options.lines else [], options.json, terminal)
-    newest = page.next - 1
+    newest = page.next
     if not options.follow:
         return 0
     # From the oldest event still kept on: what was said between the page and the stream is in it.

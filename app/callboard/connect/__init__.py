@@ -8,7 +8,6 @@ import contextlib
 import os
 import signal
 import sys
-from typing import Final
 
 from callboard.connect.bridge import Bridge
 from callboard.connect.endpoint import Endpoint, FixedEndpoint, LocalEndpoint
@@ -16,11 +15,9 @@ from callboard.connect.stdio import Input, Output
 from callboard.core.errors import CallboardError
 from callboard.system.paths import find_paths
 
-_EXIT_CODES: Final = {"client-unknown": 4, "bad-request": 2}
-
 
 def main(*, server: str | None, client: str, url: str | None, token_variable: str | None) -> int:
-    """Bridge until stdin ends. Exit code 0, or as ``callboard --help`` says if the bridge cannot be built at all."""
+    """Bridge until stdin ends. Exit code 0, or 2 for a wrong address; what goes wrong later is told to the client."""
     try:
         if url:
             endpoint: Endpoint = FixedEndpoint(url, os.environ.get(token_variable or "", ""))
@@ -29,7 +26,7 @@ def main(*, server: str | None, client: str, url: str | None, token_variable: st
         return asyncio.run(_bridge(endpoint))
     except CallboardError as error:
         sys.stderr.write(f"callboard: {error.message}\n  {error.fix}\n")
-        return _EXIT_CODES.get(error.code, 3)
+        return 2
     except KeyboardInterrupt:
         return 130
 
