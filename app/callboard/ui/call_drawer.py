@@ -42,6 +42,7 @@ class CallDrawer(QWidget):
         self._slow.timeout.connect(self._say_reading)
         self._lay_out()
         link.resynced.connect(self._read_again)
+        link.connected.connect(self._read_again)
 
     def _lay_out(self) -> None:
         font = QFont(self._title.font())

@@ -79,6 +79,7 @@ class CallsModel(QAbstractTableModel):
         self._tail_timer = self._timer(self.TAIL_MS, self._ask_tail)
         link.callsChanged.connect(self.update_calls)
         link.resynced.connect(self.reload)
+        link.connected.connect(self._ask_tail)  # to ask again what failed, where nothing was missed
         self.reload()
 
     def _timer(self, interval: int, slot: Callable[[], None]) -> QTimer:

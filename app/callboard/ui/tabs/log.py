@@ -81,6 +81,7 @@ class LogTab(QWidget):
     def _connect(self) -> None:
         self._link.logLines.connect(self._take_live)
         self._link.resynced.connect(self._resync)
+        self._link.connected.connect(self._resync)
         self._link.serverRemoved.connect(self._removed)
         self._search.textChanged.connect(self._show_search)
         self._search.returnPressed.connect(self._find)

@@ -100,6 +100,7 @@ class ToolsTab(QWidget):
     def _connect(self) -> None:
         self._link.toolsChanged.connect(self._tools_changed)
         self._link.resynced.connect(self._stale)
+        self._link.connected.connect(self._connected)
         self._search.textChanged.connect(self._narrow)
         self.list.selectionModel().currentChanged.connect(self._current_changed)
 
@@ -138,6 +139,11 @@ class ToolsTab(QWidget):
     def _tools_changed(self, name: str) -> None:
         if self._view is not None and name == self._view.name:
             self._stale()
+
+    def _connected(self) -> None:
+        """Ask again what failed."""
+        if not self._fresh and self.isVisible():
+            self._read()
 
     def _stale(self) -> None:
         self._fresh = False
