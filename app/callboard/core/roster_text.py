@@ -132,7 +132,7 @@ def _rewrite(text: str, name: str, new: dict[str, Any]) -> str:
     source = Source(text)
     _, pair, block = _find(source, name)
     if not block:
-        raise CannotSpliceError
+        return apply(text, [Splice(pair.start, pair.end, render_inline(new))])
     colon = text.index(":", pair.key.end_mark.index) + 1
     rows = render_block(new, pair.column + STEP)
     return apply(text, [Splice(colon, pair.end, ""), source.after_line(pair.end, rows)])
@@ -154,6 +154,8 @@ def _insert(text: str, name: str, new: dict[str, Any]) -> str:
         gap = [""] if len(pairs) == 1 or _has_gap(source, pairs[-1]) else []
         return apply(text, [source.after_line(max(at - 1, 0), [*gap, *render_pair(name, new, column)])])
     if isinstance(node, ScalarNode | MappingNode) and not servers.alias:  # nothing there: null, ~ or {}
+        if text.lstrip().startswith("{"):
+            return apply(text, [Splice(servers.start, servers.end, render_inline({name: new}))])
         rows = render_pair(name, new, servers.column + STEP)
         colon = text.index(":", servers.key.end_mark.index) + 1
         return apply(text, [Splice(colon, max(colon, servers.end), ""), source.after_line(servers.end, rows)])

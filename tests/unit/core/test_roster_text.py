@@ -1,6 +1,7 @@
 """Edits of the roster's text: what is asked for happens, and every other byte stays."""
 
 import difflib
+import itertools
 from typing import Any
 
 import pytest
@@ -44,6 +45,8 @@ servers:
 gateway:
   port: 4471   # mine
 """
+MARKS = ("  files:", "  # the remote", "  remote:", "  last:", "  # old:")
+PARTS = [ROSTER[start:end] for start, end in itertools.pairwise(map(ROSTER.index, MARKS))]
 
 
 def changed_lines(old: str, new: str) -> list[str]:
@@ -161,6 +164,7 @@ def test_crlf_stays_crlf() -> None:
         ("servers:", "servers:\n  x:\n    command: y"),
         ("servers: # none yet\nversion: 1\n", "servers: # none yet\n  x:\n    command: y\nversion: 1\n"),
         ("servers: {}\n", "servers:\n  x:\n    command: y\n"),
+        ("{version: 1, servers: {}}", "{version: 1, servers: {x: {command: y}}}"),
         ("servers: ~ # none\n", "servers: # none\n  x:\n    command: y\n"),
         ("{servers: {a: {url: 'http://a'}}}", "{servers: {a: {url: 'http://a'}, x: {command: y}}}"),
         ("\ufeffservers:\n  a: {command: b}", "servers:\n  a: {command: b}\n\n  x:\n    command: y"),
@@ -237,10 +241,12 @@ def test_any_sequence_of_edits_says_what_was_asked_and_keeps_the_rest(
 ) -> None:
     comments = [line for line in text.splitlines() if line.startswith("#") or "# mine" in line]
     expected = parse_yaml_servers(text) if text else {}
+    untouched = [part for part in PARTS if text == ROSTER and part.split(":")[0].strip() not in dict(edits)]
     for name, value in edits:
         text = set_entry(text, name, value)
         expected[name] = value
         assert parse_yaml_servers(text) == expected
+    assert all(part in text for part in untouched)
     assert [line for line in text.splitlines() if line.startswith("#") or "# mine" in line] == comments
     for name in dict(edits):
         text = remove_entry(text, name)
