@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -103,28 +104,32 @@ async def test_without_a_display_it_says_how_to_go_on(callboard_home: Path) -> N
     assert not find_paths().engine_file.exists()
 
 
-class TestWhatTheWindowSays:
-    """The same in this process, where its notices can be read."""
-
-    @pytest.fixture
-    async def shell(self, qapp: QApplication, callboard_home: Path) -> AsyncIterator[Shell]:
-        paths = find_paths()
-        paths.create()
-        roster = {"version": 1, "gateway": {"port": 0}, "servers": SERVERS}
-        paths.roster.write_text(yaml.safe_dump(roster), encoding="utf-8")
-        child = EngineChild(paths)
-        child.start()
-        palette = qapp.palette()
-        shell = Shell(qapp, paths, child, background=False, first_start=False)
-        running = asyncio.ensure_future(shell.run())
+@contextlib.asynccontextmanager
+async def running_shell(app: QApplication) -> AsyncIterator[Shell]:
+    """Window, tray and engine, in the test's own task: qasync turns its loop between fixture and test with none set."""
+    paths = find_paths()
+    paths.create()
+    roster = {"version": 1, "gateway": {"port": 0}, "servers": SERVERS}
+    paths.roster.write_text(yaml.safe_dump(roster), encoding="utf-8")
+    child = EngineChild(paths)
+    child.start()
+    palette = app.palette()
+    shell = Shell(app, paths, child, background=False, first_start=False)
+    running = asyncio.ensure_future(shell.run())
+    try:
         yield shell
+    finally:
         shell.quit()
         assert await asyncio.wait_for(running, 20) == 0
         assert not child.is_alive()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().remove_signal_handler(number)
         shell.deleteLater()
-        qapp.setPalette(palette)
+        app.setPalette(palette)
+
+
+class TestWhatTheWindowSays:
+    """The same in this process, where its notices can be read."""
 
     async def connected(self, shell: Shell) -> int:
         await until(lambda: shell.link.is_connected and shell.link.engine is not None, seconds=20)
@@ -132,55 +137,67 @@ class TestWhatTheWindowSays:
         return shell.link.engine.pid
 
     @pytest.mark.allow_logs
-    async def test_a_killed_engine_is_started_again_and_that_is_said(self, shell: Shell) -> None:
-        first = await self.connected(shell)
-        os.kill(first, signal.SIGKILL)
-        await until(lambda: not shell.link.is_connected)
-        assert shell.window.status_line.text != "1 running"
-        await until(lambda: shell.link.is_connected, seconds=20)
-        second = await self.connected(shell)
-        assert second != first
-        notice = shell.window.notices.notice("engine")
-        assert notice is not None
-        assert "ended unexpectedly (signal 9 (SIGKILL)) and was started again" in notice.text
-        said = "\n".join(label.text() for label in shell.window.notices.findChildren(QLabel) if label.isVisible())
-        assert notice.text in said
+    async def test_a_killed_engine_is_started_again_and_that_is_said(
+        self, qapp: QApplication, callboard_home: Path
+    ) -> None:
+        async with running_shell(qapp) as shell:
+            first = await self.connected(shell)
+            os.kill(first, signal.SIGKILL)
+            await until(lambda: not shell.link.is_connected)
+            assert shell.window.status_line.text != "1 running"
+            await until(lambda: shell.link.is_connected, seconds=20)
+            second = await self.connected(shell)
+            assert second != first
+            notice = shell.window.notices.notice("engine")
+            assert notice is not None
+            assert "ended unexpectedly (signal 9 (SIGKILL)) and was started again" in notice.text
+            said = "\n".join(label.text() for label in shell.window.notices.findChildren(QLabel) if label.isVisible())
+            assert notice.text in said
 
     @pytest.mark.allow_logs
-    async def test_one_that_dies_again_and_again_is_started_after_longer_pauses(self, shell: Shell) -> None:
-        pauses: list[float] = []
-        shell.keeper.restarting.connect(lambda _how, seconds: pauses.append(seconds))
-        for _ in range(3):
-            os.kill(await self.connected(shell), signal.SIGKILL)
-            await until(lambda: not shell.link.is_connected)
+    async def test_one_that_dies_again_and_again_is_started_after_longer_pauses(
+        self, qapp: QApplication, callboard_home: Path
+    ) -> None:
+        async with running_shell(qapp) as shell:
+            pauses: list[float] = []
+            shell.keeper.restarting.connect(lambda _how, seconds: pauses.append(seconds))
+            for _ in range(3):
+                os.kill(await self.connected(shell), signal.SIGKILL)
+                await until(lambda: not shell.link.is_connected)
+                await until(lambda: shell.link.is_connected, seconds=20)
+            assert pauses == sorted(pauses)
+            assert len(set(pauses)) == 3
+
+    async def test_an_engine_that_a_person_stopped_stays_stopped(
+        self, qapp: QApplication, callboard_home: Path
+    ) -> None:
+        async with running_shell(qapp) as shell:
+            first = await self.connected(shell)
+            assert shell.link.client is not None
+            async with EngineClient(shell.link.client.address) as client:
+                await client.quit()
+            await until(lambda: shell.window.notices.notice("engine") is not None, seconds=20)
+            notice = shell.window.notices.notice("engine")
+            assert notice is not None
+            assert notice.text == "The engine was stopped."
+            assert not is_running(first)
+            notice.actions[0].run()
             await until(lambda: shell.link.is_connected, seconds=20)
-        assert pauses == sorted(pauses)
-        assert len(set(pauses)) == 3
+            assert await self.connected(shell) != first
+            assert shell.window.notices.notice("engine") is None
 
-    async def test_an_engine_that_a_person_stopped_stays_stopped(self, shell: Shell) -> None:
-        first = await self.connected(shell)
-        assert shell.link.client is not None
-        async with EngineClient(shell.link.client.address) as client:
-            await client.quit()
-        await until(lambda: shell.window.notices.notice("engine") is not None, seconds=20)
-        notice = shell.window.notices.notice("engine")
-        assert notice is not None
-        assert notice.text == "The engine was stopped."
-        assert not is_running(first)
-        notice.actions[0].run()
-        await until(lambda: shell.link.is_connected, seconds=20)
-        assert await self.connected(shell) != first
-        assert shell.window.notices.notice("engine") is None
-
-    async def test_a_roster_that_cannot_be_read_is_told_with_its_place(self, shell: Shell) -> None:
-        await self.connected(shell)
-        path = find_paths().roster
-        good = path.read_text(encoding="utf-8")
-        path.write_text("version: 1\nservers: [\n", encoding="utf-8")
-        await until(lambda: shell.window.notices.notice("roster") is not None, seconds=20)
-        notice = shell.window.notices.notice("roster")
-        assert notice is not None
-        assert "line " in notice.text
-        assert [action.label for action in notice.actions] == ["Open the file"]
-        path.write_text(good, encoding="utf-8")
-        await until(lambda: shell.window.notices.notice("roster") is None, seconds=20)
+    async def test_a_roster_that_cannot_be_read_is_told_with_its_place(
+        self, qapp: QApplication, callboard_home: Path
+    ) -> None:
+        async with running_shell(qapp) as shell:
+            await self.connected(shell)
+            path = find_paths().roster
+            good = path.read_text(encoding="utf-8")
+            path.write_text("version: 1\nservers: [\n", encoding="utf-8")
+            await until(lambda: shell.window.notices.notice("roster") is not None, seconds=20)
+            notice = shell.window.notices.notice("roster")
+            assert notice is not None
+            assert "line " in notice.text
+            assert [action.label for action in notice.actions] == ["Open the file"]
+            path.write_text(good, encoding="utf-8")
+            await until(lambda: shell.window.notices.notice("roster") is None, seconds=20)

@@ -116,7 +116,7 @@ class HandLink(EngineLink):
 
     def disconnect_by_hand(self, reason: str = "The engine has ended.") -> None:
         """Behave as after the connection broke."""
-        self.client = None
+        self._detach()
         self.disconnected.emit(reason)
 
     def say(self, kind: Any, data: Any) -> None:

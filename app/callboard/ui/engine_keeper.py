@@ -26,7 +26,8 @@ class EngineKeeper(QObject):
     """
 
     restarting = Signal(str, float)  # how it ended ("" if not known); seconds until the next start
-    restarted = Signal(str)  # how the one before had ended
+    restarted = Signal(str)  # connected again after a restart; how the engine before had ended
+    attached = Signal()  # connected without one
     stopped = Signal()  # ended in order, not by us
 
     def __init__(self, link: EngineLink, child: EngineChild, parent: QObject | None = None) -> None:
@@ -93,6 +94,8 @@ class EngineKeeper(QObject):
         self._wanted.set()
         if self._was_connected and self._died:
             self.restarted.emit(self._ended)
+        else:
+            self.attached.emit()
         self._died = False
         self._was_connected = True
 

@@ -65,7 +65,9 @@ class EngineLink(QObject):
         self._engine_file = engine_file
         self._address: EngineAddress | None = None
         self._seq = -1
-        self._was_connected = False  # :attr:`connected` was told, :attr:`disconnected` not yet
+        self._connected = False
+        self._told = False  # :attr:`connected` was emitted for this connection
+        self._lost = False  # the connection is gone, and :attr:`disconnected` not yet told
         self._pending = _Pending()
         self._flush_timer = QTimer(self)
         self._flush_timer.setSingleShot(True)
@@ -74,8 +76,8 @@ class EngineLink(QObject):
 
     @property
     def is_connected(self) -> bool:
-        """Whether the engine answers at the moment."""
-        return self.client is not None
+        """Whether the engine answers and all properties hold its present state."""
+        return self._connected
 
     # for widgets
 
@@ -125,8 +127,8 @@ class EngineLink(QObject):
                     reason = ""
                 except CallboardError as error:
                     reason = error.message
-                if self._was_connected:
-                    self._was_connected = False
+                if self._lost:
+                    self._lost = False
                     delay, attempts = FIRST_DELAY, 0
                     self.disconnected.emit(reason or QCoreApplication.translate("EngineLink", "The engine has ended."))
             await asyncio.sleep(delay)
@@ -169,8 +171,8 @@ class EngineLink(QObject):
 
     def _tell_connected(self, address: EngineAddress) -> None:
         self._address = address
-        if not self._was_connected:
-            self._was_connected = True
+        if not self._told:
+            self._told = self._connected = True
             self.connected.emit()
 
     async def _read_all(self, client: EngineClient) -> None:
@@ -182,6 +184,8 @@ class EngineLink(QObject):
     # state in
 
     def _detach(self) -> None:
+        self._lost = self._told
+        self._told = self._connected = False
         self.client = None
         self.flush()
 
@@ -195,6 +199,7 @@ class EngineLink(QObject):
         calls: list[CallView],
     ) -> None:
         """Take over a whole new state, and tell it."""
+        self._connected = True
         self._pending = _Pending()
         self.engine, self.roster, self.secrets = engine, roster, secrets
         self.servers = {view.name: view for view in servers}

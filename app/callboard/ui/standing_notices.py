@@ -27,9 +27,9 @@ class StandingNotices(QObject):
         link.engineChanged.connect(self._engine)
         link.rosterChanged.connect(self._roster)
         link.secretsChanged.connect(self._secrets)
-        link.connected.connect(lambda: self._drop(ENGINE))
         keeper.restarting.connect(self._restarting)
         keeper.restarted.connect(self._restarted)
+        keeper.attached.connect(lambda: self._drop(ENGINE))
         keeper.stopped.connect(self._stopped)
 
     def _restarting(self, how: str, seconds: float) -> None:
