@@ -3,18 +3,26 @@
 import asyncio
 import contextlib
 import os
-import signal
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Protocol
 
 from callboard.core.errors import CallboardError
 from callboard.core.launch import LocalLaunch
-from callboard.engine import pipes, tasks
+from callboard.engine import tasks
 from callboard.engine.command import find_program, refused
-from callboard.system import process_group
 from callboard.system.exit_watch import ExitWatch
+from callboard.system.process_group import signal_name
+
+if sys.platform == "win32":
+    from callboard.engine import thread_pipes as pipes
+    from callboard.system.job_object import start_tree
+else:
+    from callboard.engine import pipes
+    from callboard.system.process_group import start_tree
 
 _GRACE = 2.0  # seconds that each step of a stop is waited for
 _LINGER = 0.5  # seconds for the rest of a tree whose first process ended by itself
@@ -39,13 +47,29 @@ class ExitStatus:
     def of(cls, returncode: int, lost: str = "") -> "ExitStatus":
         """From :attr:`subprocess.Popen.returncode`."""
         if returncode < 0:
-            return cls(None, process_group.signal_name(-returncode), lost)
+            return cls(None, signal_name(-returncode), lost)
         return cls(returncode, None, lost)
 
     def sentence(self) -> str:
         """What happened, such as "exited with code 3" or "ended by SIGKILL"."""
         end = f"exited with code {self.code}" if self.signal is None else f"ended by {self.signal}"
         return f"closed its {self.lost} and was stopped; {end}" if self.lost else end
+
+
+class Tree(Protocol):
+    """A process and all that it started, as the platform knows them."""
+
+    def members(self, *, pipes_held: bool) -> list[int]:
+        """Who of it lives. ``pipes_held``: somebody still has an output pipe."""
+
+    def ask_to_end(self, pids: list[int]) -> None:
+        """Ask these, and all who belong to them, to end."""
+
+    def kill(self, pids: list[int]) -> None:
+        """End these, and all who belong to them."""
+
+    def close(self) -> None:
+        """The first process is about to be waited for; nothing else is called afterwards."""
 
 
 class ChildProcess:
@@ -55,9 +79,16 @@ class ChildProcess:
     The pipes' callbacks run on the loop; output that was written before the end is delivered before ``exited``.
     """
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+    def __init__(
+        self,
+        process: "subprocess.Popen[bytes]",
+        tree: Tree,
+        on_stdout: Callable[[bytes], None],
+        on_stderr: Callable[[bytes], None],
+    ) -> None:
         """Use :meth:`spawn`."""
         self._process = process
+        self._tree = tree
         self._loop = asyncio.get_running_loop()
         self._leader_gone = asyncio.Event()
         self._output_ended = asyncio.Event()
@@ -68,6 +99,13 @@ class ChildProcess:
         self._mute_timer: asyncio.TimerHandle | None = None
         self.pid = process.pid
         self.exited: asyncio.Future[ExitStatus] = self._loop.create_future()
+        stdin, stdout, stderr = map(_take, (process.stdin, process.stdout, process.stderr))
+        pipes.enlarge(stdout, _STDOUT_PIPE)
+        self._stdin = pipes.InputPipe(stdin, lambda: self._on_lost("standard input"))
+        self._stdout = pipes.OutputPipe(stdout, on_stdout, self._on_stdout_end, burst=True)
+        self._stderr = pipes.OutputPipe(stderr, on_stderr, self._on_output_end)
+        self._watch = ExitWatch(process, self._leader_gone.set)
+        tasks.spawn(self._bury(), f"await end of {self.pid}")
 
     @classmethod
     async def spawn(
@@ -89,23 +127,13 @@ class ChildProcess:
         variables = {**environment, **launch.env}
         program = find_program(launch.argv[0], path=variables.get("PATH", os.defpath), cwd=cwd)
         try:
-            process = subprocess.Popen(  # noqa: ASYNC220  returns after exec, and must run in the thread that lives on
-                process_group.tie_to_parent([program, *launch.argv[1:]]),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                cwd=cwd,
-                env=variables,
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            if isinstance(error, ValueError):  # a NUL byte
-                raise CallboardError("start-refused", f"The system refused to start {program}: {error}.") from error
+            # In this thread, which lives on, and at once: the call returns as soon as the program has been loaded.
+            process, tree = start_tree([program, *launch.argv[1:]], cwd=cwd, environment=variables)
+        except OSError as error:
             raise refused(error, program) from error
-        child = cls(process)
-        child._attach(on_stdout, on_stderr)
-        return child
+        except ValueError as error:  # a NUL byte
+            raise CallboardError("start-refused", f"The system refused to start {program}: {error}.") from error
+        return cls(process, tree, on_stdout, on_stderr)
 
     def write(self, data: bytes) -> None:
         """Write to standard input, all of it, in order. Never waits; dropped once the child has closed its end."""
@@ -138,20 +166,6 @@ class ChildProcess:
         await asyncio.shield(self._stopping)
         return self.exited.result()
 
-    def _attach(self, on_stdout: Callable[[bytes], None], on_stderr: Callable[[bytes], None]) -> None:
-        process = self._process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        stdout, stderr = process.stdout.fileno(), process.stderr.fileno()
-        self._inodes = {os.fstat(stdout).st_ino, os.fstat(stderr).st_ino}
-        pipes.enlarge(stdout, _STDOUT_PIPE)
-        self._stdin = pipes.InputPipe(_take(process.stdin), lambda: self._on_lost("standard input"))
-        self._stdout = pipes.OutputPipe(_take(process.stdout), on_stdout, self._on_stdout_end, burst=True)
-        self._stderr = pipes.OutputPipe(_take(process.stderr), on_stderr, self._on_output_end)
-        self._watch = ExitWatch(self.pid, self._leader_gone.set)
-        tasks.spawn(self._bury(), f"await end of {self.pid}")
-
     def _on_output_end(self) -> None:
         self._open_outputs -= 1
         if not self._open_outputs:
@@ -177,15 +191,14 @@ class ChildProcess:
         self._stdin.finish()
         if await self._ended_within(grace):
             return
-        self._signal(self._tree(), signal.SIGTERM)
+        self._tree.ask_to_end(self._members())
         if await self._ended_within(grace):
             return
-        self._signal(self._tree(), signal.SIGKILL)
+        self._tree.kill(self._members())
         self._linger = 0
         if not await self._ended_within(_LAST_RESORT) and not self.exited.done():
-            self.exited.set_result(
-                ExitStatus(None, "SIGKILL", self._lost)
-            )  # it hangs in the kernel; nobody can do more
+            # It hangs in the kernel; nobody can do more.
+            self.exited.set_result(ExitStatus(None, "SIGKILL", self._lost))
 
     async def _ended_within(self, seconds: float) -> bool:
         with contextlib.suppress(TimeoutError):
@@ -197,6 +210,7 @@ class ChildProcess:
         await self._leader_gone.wait()
         # Not yet waited for: until then nobody else can get its pid, so its session and group are surely ours.
         await self._end_rest()
+        self._tree.close()
         self._process.wait()
         self._watch.close()
         if self._mute_timer is not None:
@@ -212,18 +226,18 @@ class ChildProcess:
         since = self._loop.time()
         asked = False
         while True:
-            rest = self._tree()
+            rest = self._members()
             if not rest and self._output_ended.is_set():
                 return
             if rest and not asked:
-                self._signal(rest, signal.SIGTERM)
+                self._tree.ask_to_end(rest)
                 asked = True
             if self._loop.time() - since >= self._linger:
                 break
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_POLL):
                     await self._wait_for_rest()
-        self._signal(self._tree(), signal.SIGKILL)
+        self._tree.kill(self._members())
 
     async def _wait_for_rest(self) -> None:
         if self._output_ended.is_set():
@@ -231,18 +245,13 @@ class ChildProcess:
         else:
             await self._output_ended.wait()
 
-    def _tree(self) -> list[int]:
-        found = set(process_group.session_members(self.pid))
-        if not self._output_ended.is_set():
-            found.update(process_group.holders(self._inodes))
-        return sorted(found)
-
-    def _signal(self, pids: list[int], number: int) -> None:
-        process_group.signal_all(pids, number, session=self.pid)
+    def _members(self) -> list[int]:
+        return self._tree.members(pipes_held=not self._output_ended.is_set())
 
 
-def _take(file: "object") -> int:
+def _take(file: IO[bytes] | None) -> int:
     """The descriptor of a pipe, from now on ours alone."""
-    descriptor: int = os.dup(file.fileno())  # type: ignore[attr-defined]
-    file.close()  # type: ignore[attr-defined]
+    assert file is not None
+    descriptor = os.dup(file.fileno())
+    file.close()
     return descriptor

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import select
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -15,15 +16,16 @@ class ExitWatch:
     Nothing is called after :meth:`close`.
     """
 
-    def __init__(self, pid: int, on_exit: Callable[[], None]) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", on_exit: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._on_exit = on_exit
         self._descriptor: int | None = None
         self._closed = False
         try:
-            self._descriptor = _exit_descriptor(pid)
+            self._descriptor = _exit_descriptor(process.pid)
         except (OSError, AttributeError):
-            threading.Thread(target=self._wait, args=(pid,), name=f"wait for {pid}", daemon=True).start()
+            name = f"wait for {process.pid}"
+            threading.Thread(target=self._wait, args=(process,), name=name, daemon=True).start()
         else:
             self._loop.add_reader(self._descriptor, self._ended)
 
@@ -40,9 +42,12 @@ class ExitWatch:
             self.close()
             self._on_exit()
 
-    def _wait(self, pid: int) -> None:
-        with contextlib.suppress(ChildProcessError):
-            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    def _wait(self, process: "subprocess.Popen[bytes]") -> None:
+        if sys.platform == "win32":
+            process.wait()  # its pid stays taken while Popen holds the process
+        else:
+            with contextlib.suppress(ChildProcessError):
+                os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         with contextlib.suppress(RuntimeError):  # the loop has closed meanwhile
             self._loop.call_soon_threadsafe(self._ended)
 
@@ -53,4 +58,6 @@ def _exit_descriptor(pid: int) -> int:
         queue = select.kqueue()
         queue.control([select.kevent(pid, select.KQ_FILTER_PROC, select.KQ_EV_ADD, select.KQ_NOTE_EXIT)], 0)
         return os.dup(queue.fileno())
+    if sys.platform == "win32":
+        raise OSError("there is none on Windows")
     return os.pidfd_open(pid)

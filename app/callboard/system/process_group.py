@@ -1,17 +1,63 @@
-"""The processes that belong to a child of ours: how it is started apart, found as a whole, and signalled as a whole.
+"""POSIX: the processes that belong to a child of ours, started apart, found as a whole, signalled as a whole.
 
-POSIX: each child leads a session of its own. Its tree is everyone in that session, and everyone who still holds a
-pipe that we gave to it, wherever it has moved. On Linux the kernel kills the child when our thread ends.
+Each child leads a session of its own. Its tree is everyone in that session, and everyone who still holds a pipe that
+we gave to it, wherever it has moved. On Linux the kernel kills the child when our thread ends.
 """
 
 import contextlib
 import os
 import shutil
 import signal
-from collections.abc import Collection, Iterable
+import subprocess
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 _PROC = Path("/proc")
+
+
+class SessionTree:
+    """A child and everything that it started. Valid until the child is waited for: only until then nobody else can
+    have its pid, so that what has it as session or group is surely ours.
+    """
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self._session = process.pid
+        self._pipes = {os.fstat(pipe.fileno()).st_ino for pipe in (process.stdout, process.stderr) if pipe is not None}
+
+    def members(self, *, pipes_held: bool) -> list[int]:
+        """Living processes of the tree. ``pipes_held``: somebody still has an output pipe, so look for that too."""
+        found = set(session_members(self._session))
+        if pipes_held:
+            found.update(holders(self._pipes))
+        return sorted(found)
+
+    def ask_to_end(self, pids: list[int]) -> None:
+        """Send SIGTERM to these, and to whole process groups of the session."""
+        signal_all(pids, signal.SIGTERM, session=self._session)
+
+    def kill(self, pids: list[int]) -> None:
+        """Send SIGKILL to these, and to whole process groups of the session."""
+        signal_all(pids, signal.SIGKILL, session=self._session)
+
+    def close(self) -> None:
+        """The child is about to be waited for."""
+
+
+def start_tree(
+    argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str]
+) -> "tuple[subprocess.Popen[bytes], SessionTree]":
+    """Start a program with three pipes, leader of a new session, tied to the calling thread. Raises OSError."""
+    process = subprocess.Popen(
+        tie_to_parent(argv),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        cwd=cwd,
+        env=environment,
+        start_new_session=True,
+    )
+    return process, SessionTree(process)
 
 
 def tie_to_parent(argv: Iterable[str]) -> list[str]:

@@ -29,29 +29,29 @@ def identify(pid: int) -> Identity | None:
 
 def has_variable(pid: int, name: str, value: str) -> bool:
     """Whether the process was started with this environment variable. False when we may not look."""
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError):
-            return f"{name}={value}".encode() in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
-        return False
-    import psutil
+    if sys.platform != "linux":
+        import psutil
 
-    with contextlib.suppress(psutil.Error, OSError):
-        return psutil.Process(pid).environ().get(name) == value
+        with contextlib.suppress(psutil.Error, OSError):
+            return psutil.Process(pid).environ().get(name) == value
+        return False
+    with contextlib.suppress(OSError):
+        return f"{name}={value}".encode() in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
     return False
 
 
 def _start_time(pid: int) -> str:
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, IndexError):
-            fields = (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            # Ticks since boot: the clock may be set, and two boots may share a number, so the boot's id belongs to it.
-            return "" if fields[0] in "ZX" else f"{_boot_id()}/{fields[19]}"
-        return ""
-    import psutil
+    if sys.platform != "linux":
+        import psutil
 
-    with contextlib.suppress(psutil.Error, OSError):
-        process = psutil.Process(pid)
-        return "" if process.status() == psutil.STATUS_ZOMBIE else repr(process.create_time())
+        with contextlib.suppress(psutil.Error, OSError):
+            process = psutil.Process(pid)
+            return "" if process.status() == psutil.STATUS_ZOMBIE else repr(process.create_time())
+        return ""
+    with contextlib.suppress(OSError, IndexError):
+        fields = (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        # Ticks since boot: the clock may be set, and two boots may share a number, so the boot's id belongs to it.
+        return "" if fields[0] in "ZX" else f"{_boot_id()}/{fields[19]}"
     return ""
 
 
