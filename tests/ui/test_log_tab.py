@@ -129,7 +129,7 @@ class TestReading:
         engine.dropped = 7
         tab.show()
         await until(lambda: len(shown(tab)) == 3)
-        assert shown(tab)[0] == "7 earlier lines are only in the log's file"
+        assert shown(tab)[0] == "── 7 earlier lines are only in the log's file ──"
 
     async def test_empty_failed_and_waiting(self, tab: LogTab, engine: FakeEngine, link: HandLink) -> None:
         tab.show()
@@ -207,13 +207,13 @@ class TestView:
         await until(lambda: len(shown(tab)) == 4)
         for choice in (ThemeChoice.LIGHT, ThemeChoice.DARK):
             theme.set_choice(choice)
-            mark, rubbish, plain = block(tab, "started"), block(tab, "rubbish"), block(tab, "line 4")
+            mark, rubbish, plain = block(tab, "── started ──"), block(tab, "rubbish"), block(tab, "line 4")
             assert mark.blockFormat().background().color() == theme.color(Token.OFF_SOFT)
             assert mark.begin().fragment().charFormat().fontWeight() > 400
             assert rubbish.blockFormat().background().color() == theme.color(Token.ATTENTION_SOFT)
             assert rubbish.begin().fragment().charFormat().fontItalic()
             assert plain.blockFormat().background().style() == Qt.BrushStyle.NoBrush
-        assert shown(tab) == ["line 1", "started", "rubbish", "line 4"]
+        assert shown(tab) == ["line 1", "── started ──", "rubbish", "line 4"]
 
     async def test_line_breaks_and_endless_lines_do_no_harm(self, tab: LogTab, engine: FakeEngine) -> None:
         engine.log_pages["files"] = [

@@ -89,7 +89,7 @@ class TestHead:
             detail.show_tab(tab)
             assert "npx was not found.\nInstall it." in visible_text(detail)
         assert button(detail, "Retry now").isVisible()
-        assert not button(detail, "Restart").isVisible()
+        assert not any(each.text() == "Restart" and each.isVisible() for each in detail.findChildren(QPushButton))
         detail.show_server(server_view("files"))
         assert "npx was not found." not in visible_text(detail)
         assert button(detail, "Stop").isVisible()
@@ -100,6 +100,11 @@ class TestHead:
         await until(lambda: button(detail, "Retry now").isVisible())
         assert detail.width() == 600
         assert detail._pill.width() >= detail._pill.sizeHint().width()
+
+    async def test_an_endless_reason_leaves_room_for_the_rest(self, detail: ServerDetail) -> None:
+        detail.show_server(server_view("files", State.FAILED, reason="searched /usr/bin, " * 500))
+        await until(lambda: "searched" in visible_text(detail))
+        assert detail.overview.height() > 250
 
     async def test_news_of_other_servers_change_nothing(self, detail: ServerDetail, link: HandLink) -> None:
         link.say("server", server_view("hub", State.FAILED, reason="Gone."))
@@ -112,6 +117,15 @@ class TestHead:
         engine.answers["/servers/files/restart"] = server_view("files", State.STOPPING)
         QTest.mouseClick(button(detail, "Restart"), LEFT)
         await until(lambda: engine.asked == [("POST", "/servers/files/restart", None)])
+
+    async def test_what_waits_for_its_next_attempt_can_be_stopped(
+        self, detail: ServerDetail, engine: FakeEngine
+    ) -> None:
+        engine.answers["/servers/files/stop"] = server_view("files", State.STOPPED)
+        detail.show_server(server_view("files", State.RESTARTING))
+        assert button(detail, "Retry now").isVisible()
+        QTest.mouseClick(button(detail, "Stop"), LEFT)
+        await until(lambda: engine.asked == [("POST", "/servers/files/stop", None)])
 
 
 class TestOverview:

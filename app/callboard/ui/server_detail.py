@@ -16,12 +16,12 @@ from PySide6.QtWidgets import (
 )
 
 from callboard.api.schema import ServerView
-from callboard.core.health import Action
+from callboard.core.health import Action, State
 from callboard.ui import words
 from callboard.ui.actions import ServerActions
 from callboard.ui.engine_link import EngineLink
 from callboard.ui.icons import Icons
-from callboard.ui.server_menu import build_menu, can_stop
+from callboard.ui.server_menu import build_menu
 from callboard.ui.severity import StatusPill
 from callboard.ui.tabs.log import LogTab
 from callboard.ui.tabs.overview import OverviewTab
@@ -60,7 +60,7 @@ class ServerDetail(QWidget):
         self._name = ElidedLabel()
         self._pill = StatusPill(theme)
         self._primary = QPushButton()
-        self._restart = QPushButton(self.tr("Restart"))
+        self._second = QPushButton()
         self._more = QToolButton()
         self._reason = ReasonBar(theme)
         self.overview = OverviewTab(actions, theme, icons)
@@ -87,7 +87,7 @@ class ServerDetail(QWidget):
         head.addWidget(self._name)
         head.addWidget(self._pill)
         head.addStretch(1)
-        for button in (self._primary, self._restart, self._more):
+        for button in (self._primary, self._second, self._more):
             head.addWidget(button)
         self.tabs.setDocumentMode(True)
         self.tabs.addTab(self.overview, self.tr("Overview"))
@@ -104,7 +104,7 @@ class ServerDetail(QWidget):
 
     def _connect(self) -> None:
         self._primary.clicked.connect(self._run_primary)
-        self._restart.clicked.connect(self._run_restart)
+        self._second.clicked.connect(self._run_second)
         self._more.clicked.connect(self._open_menu)
         self.tabs.currentChanged.connect(self._tab_changed)
         self._link.serverChanged.connect(self._server_changed)
@@ -171,15 +171,22 @@ class ServerDetail(QWidget):
         self._primary.setVisible(bool(verb))
         here = self._link.is_connected
         self._primary.setEnabled(here)
-        self._restart.setVisible(can_stop(view) and view.action is not Action.CANCEL)
-        self._restart.setEnabled(here)
+        waits = view.state is State.RESTARTING
+        self._second.setText(words.action_verb(Action.STOP) if waits else self.tr("Restart"))
+        self._second.setVisible(waits or view.state in (State.READY, State.DEGRADED))
+        self._second.setEnabled(here)
 
     def _run_primary(self) -> None:
         if self._view is not None:
             self._actions.run_primary(self._view)
 
-    def _run_restart(self) -> None:
-        if self._view is not None:
+    def _run_second(self) -> None:
+        """The other thing that one may want: to restart what runs, to stop what is to be started again."""
+        if self._view is None:
+            return
+        if self._view.state is State.RESTARTING:
+            self._actions.stop(self._view.name)
+        else:
             self._actions.restart(self._view.name)
 
     def _open_menu(self) -> None:

@@ -23,6 +23,7 @@ from callboard.ui import formats
 from callboard.ui.theme import Theme, Token
 
 _LONGEST = 4000  # characters of a line that are shown
+_RULE = "\N{BOX DRAWINGS LIGHT HORIZONTAL}" * 2
 _MARKED = 500  # matches that are marked at a time
 
 
@@ -287,5 +288,5 @@ def _shown(line: LogLine) -> str:
     """A line's text without what would break it into several blocks, and not longer than can be laid out."""
     text = line.text.replace("\n", " ").replace("\r", " ").replace("\u2028", " ").replace("\u2029", " ")
     if len(text) > _LONGEST:
-        return text[:_LONGEST] + f" … (+{len(text) - _LONGEST})"
-    return text
+        text = text[:_LONGEST] + f" … (+{len(text) - _LONGEST})"
+    return f"{_RULE} {text} {_RULE}" if line.stream == "mark" else text

@@ -8,6 +8,8 @@ from callboard.core.health import Severity
 from callboard.ui.severity import SeverityMark
 from callboard.ui.theme import Theme
 
+_LONGEST = 400  # characters of a reason; more would push everything else out of the window
+
 
 class ReasonBar(QWidget):
     """A sentence, and under it the fix; hidden while there is nothing to say."""
@@ -45,7 +47,8 @@ class ReasonBar(QWidget):
         """Say something else; an empty ``reason`` hides the bar."""
         self._severity = severity
         self._mark.set_severity(severity)
-        self._reason.setText(reason)
+        self._reason.setText(reason if len(reason) <= _LONGEST else reason[:_LONGEST] + "…")
+        self._reason.setToolTip(reason if len(reason) > _LONGEST else "")
         self._fix.setText(fix)
         self._fix.setVisible(bool(fix))
         self.setAccessibleName(f"{reason} {fix}".strip())
