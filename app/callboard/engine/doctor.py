@@ -25,6 +25,7 @@ async def examine(engine: "Engine", table: "ServerTable", server: str) -> list[C
         for notice in view.notices
     ]
     checks.append(_roster_check(engine))
+    await engine.secrets.look()
     secrets = await engine.secrets_view()
     checks.append(
         Check(name="secrets", status="warn", message=secrets.problem, fix=secrets.fix)

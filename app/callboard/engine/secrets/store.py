@@ -96,20 +96,25 @@ class SecretStore:
         await self._run(lambda: self._delete(name))
         self._on_change()
 
-    async def view(self, users: Mapping[str, list[str]] | None = None) -> SecretsView:
-        """What the API answers. ``users``: the names in the roster and the servers that use them.
-
-        Looks for a keyring, but reads nothing from it, so that no prompt opens.
-        """
+    async def look(self) -> None:
+        """Find out where values are kept. Reads none, so that no prompt opens. Costs the keyring library's 10 MB."""
         if self._backend is None and self._running == 0:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK):
                     await self._run(self._find)
+
+    async def view(self, users: Mapping[str, list[str]] | None = None) -> SecretsView:
+        """What the API answers. ``users``: the names in the roster and the servers that use them.
+
+        Looks for a keyring only where there is a secret to keep.
+        """
+        if users or self.names:
+            await self.look()
         used_by = users or {}
-        backend = self._backend if self._backend is not None and not self._broken else self._session
+        kind, label = self._place()
         return SecretsView(
-            kind=backend.kind,
-            backend=backend.label,
+            kind=kind,
+            backend=label,
             problem=self.problem,
             fix=FIXES["secrets-unavailable"] if self.problem else "",
             waiting=self.waiting,
@@ -125,6 +130,13 @@ class SecretStore:
         self._session.values = {}
 
     # on the loop
+
+    def _place(self) -> tuple[str, str]:
+        """Kind and label of where values are kept."""
+        if not self._looked:
+            return "keyring", "the system's keyring"  # what would be looked for
+        backend = self._backend if self._backend is not None and not self._broken else self._session
+        return backend.kind, backend.label
 
     async def _run(self, work: Callable[[], T]) -> T:
         timer = asyncio.get_running_loop().call_later(WAITING_AFTER, self._set_waiting, True)

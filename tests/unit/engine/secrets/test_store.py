@@ -61,6 +61,13 @@ async def test_values_live_in_the_keyring_and_only_names_on_the_disk(
         assert again.names == {"github-token"}
 
 
+async def test_without_secrets_no_keyring_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyring, "get_keyring", lambda: pytest.fail("looked"))
+    async with opened(tmp_path) as secrets:
+        view = await secrets.view()
+        assert (view.kind, view.problem, view.secrets) == ("keyring", "", [])
+
+
 async def test_names_follow_what_the_keyring_really_holds(tmp_path: Path, memory_keyring: MemoryKeyring) -> None:
     async with opened(tmp_path) as secrets:
         await secrets.set("here", "1")
@@ -98,7 +105,7 @@ async def test_a_long_value_fits_a_keyring_of_short_entries(tmp_path: Path, memo
 async def test_without_a_keyring_values_last_for_the_session_and_never_reach_the_disk(tmp_path: Path) -> None:
     changes = []
     async with opened(tmp_path, lambda: changes.append(1)) as secrets:
-        view = await secrets.view()
+        view = await secrets.view({"token": ["a"]})
         assert (view.kind, view.backend) == ("session", "memory")
         assert "this session only" in view.problem
         assert "keyring" in view.fix
