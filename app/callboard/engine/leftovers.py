@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import signal
+import sys
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -62,6 +63,8 @@ class Leftovers:
 
     def add(self, server: str, pid: int) -> None:
         """A process was started for ``server``."""
+        if sys.platform == "win32":
+            return  # its job ends with the engine
         identity = identify(pid)
         if identity is not None:
             self._notes[pid] = _Note(server, self.run, identity)

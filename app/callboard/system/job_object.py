@@ -87,7 +87,7 @@ class JobTree:
 
     def add(self, process: "subprocess.Popen[bytes]") -> None:
         """Take a process that has not run yet. Raises OSError."""
-        self._check(_kernel.AssignProcessToJobObject(self._job, int(process._handle)))
+        self._check(_kernel.AssignProcessToJobObject(self._job, int(process._handle)))  # type: ignore[attr-defined]
 
     def members(self, *, pipes_held: bool) -> list[int]:
         """Living processes of the job; ``pipes_held`` makes no difference, nobody leaves a job."""
@@ -140,5 +140,5 @@ def start_tree(
     except BaseException:
         process.kill()
         raise
-    _ntdll.NtResumeProcess(int(process._handle))
+    _ntdll.NtResumeProcess(int(process._handle))  # type: ignore[attr-defined]
     return process, job
