@@ -11,7 +11,7 @@ which others run:
 Two servers cannot meet, because a server's name that holds ``__`` or ends in ``_`` always brings the hash. Where a tool
 is named like another one's hashed name, the latter's hash grows.
 
-Resource URIs are not renamed: they also stand in results and templates, where nobody could change them back.
+Resource URIs get no such names: they also stand in results and templates, where nobody could change them back.
 """
 
 import hashlib
