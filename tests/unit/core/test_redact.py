@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callboard.core.redact import MASK, Redactor
+from callboard.core.redact import _STEMS, MASK, Redactor, _names_secrets
 
 SECRET = '>>?>>?p@ss/wörd+"1\\2" tail'
 PEM = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEF\nAASCBKcwggSjAgEAAoIBAQ==\n-----END PRIVATE KEY-----\n"
@@ -63,11 +63,11 @@ def test_any_value_of_some_length_is_found_in_base64(value: str, before: bytes, 
     st.text('gh é\n"{}:,'),
 )
 def test_a_payload_stays_json_and_loses_the_value(value: str, left: str, right: str) -> None:
-    payload = json.dumps({"a": left + value + right, "n": 1}).encode()
+    payload = json.dumps({"a": left + value + right, "n": 1}, ensure_ascii=False).encode()
     masked = Redactor([value]).data(payload)
     assert isinstance(json.loads(masked), dict)
     if value.strip():
-        assert json.dumps(value)[1:-1].encode() not in masked
+        assert json.dumps(value, ensure_ascii=False)[1:-1].encode() not in masked
 
 
 def test_lines_of_a_long_secret_are_masked_one_by_one() -> None:
@@ -144,3 +144,8 @@ def test_known_values_alone_are_masked_in_large_payloads() -> None:
     masked = redactor.known(payload)
     assert json.loads(masked) == {"password": "guess", "seen": MASK}
     assert redactor.known(b'{"password": "guess"}') == b'{"password": "guess"}'
+
+
+@pytest.mark.parametrize("stem", _STEMS)
+def test_every_stem_is_looked_for_in_payloads(stem: str) -> None:
+    assert _names_secrets(f"a {stem} b".encode())
