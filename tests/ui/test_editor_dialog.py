@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QLineEdit
 from shiboken6 import isValid
 
 from callboard.core.errors import CallboardError
+from callboard.ui.editor.auth_fields import AuthFields
 from callboard.ui.editor.dialog import EditorDialog
 from callboard.ui.editor.editor import ServerEditor
 from callboard.ui.icons import Icons
@@ -94,6 +95,26 @@ async def test_another_kind_takes_the_name_along_and_keeps_the_rest(
     press(dialog.form.footer, "Add server")
     await closed(dialog)
     assert engine.servers["docs"] == {"url": "https://example.com/mcp"}
+
+
+async def test_a_remote_server_is_added_with_its_token(editor: ServerEditor, engine: MemoryEngine) -> None:
+    dialog = editor.add_server("remote")
+    auth = dialog.form.fields.rows[("auth",)].field
+    assert isinstance(auth, AuthFields)
+    auth.type.box.setCurrentIndex(auth.type.box.findData("bearer"))
+    assert auth.rows["secret"].problem == "Enter the value that the server expects."
+    enter(edit_of(dialog, "name"), "docs")
+    enter(edit_of(dialog, "url"), "https://example.com/mcp")
+    enter(auth.secret.editor.edit, "t0ken")
+    assert "docs-token" in auth.secret.editor.remarks.note
+    await until(lambda: not dialog.form.is_checking, "validation")
+    press(dialog.form.footer, "Add server")
+    await closed(dialog)
+    assert engine.servers["docs"] == {
+        "url": "https://example.com/mcp",
+        "auth": {"type": "bearer", "secret": "docs-token"},
+    }
+    assert engine.secrets_kept["docs-token"] == "t0ken"
 
 
 async def test_closing_asks_only_if_something_would_be_lost(editor: ServerEditor, engine: MemoryEngine) -> None:

@@ -1,12 +1,22 @@
 """The form of one entry: what it shows, keeps, refuses and saves."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QFileDialog,
+    QLabel,
+    QLineEdit,
+    QMenu,
+    QPushButton,
+    QToolButton,
+    QWidget,
+)
 from shiboken6 import isValid
 
 from callboard.api.schema import RosterProblem, RosterView
@@ -258,6 +268,22 @@ async def test_typing_a_reference_uses_the_stored_secret(make_form: MakeForm, en
     assert not form.fields.filled().secrets
 
 
+@pytest.mark.qt_log_ignore("This plugin does not support grabbing the keyboard", extend=True)
+async def test_a_stored_secret_is_chosen_from_a_menu(make_form: MakeForm, engine: MemoryEngine) -> None:
+    form = make_form("gitlab")
+    row = env(form).add_row()
+    enter(row.name, "SAME")
+    row.secret.click()
+    choose = next(action for action in row.editor.edit.actions() if action.text() == "Use a stored secret…")
+    choose.trigger()
+    menu = row.editor.edit.findChild(QMenu)
+    assert menu is not None
+    menu.actions()[0].trigger()
+    menu.close()
+    assert form.fields.filled().entry["env"]["SAME"] == "${secret:github-token}"
+    assert not form.fields.filled().secrets
+
+
 @pytest.mark.parametrize("accept", [True, False])
 async def test_a_value_that_looks_like_a_token_is_offered_to_the_keyring(
     make_form: MakeForm, engine: MemoryEngine, accept: bool
@@ -318,6 +344,44 @@ async def test_authentication_of_a_remote_server(make_form: MakeForm, engine: Me
     await checked(engine, form)
     await save(form)
     assert engine.servers["remote"]["auth"] == {"type": "api_key", "secret": "github-token", "header": "X-Key"}
+
+
+async def test_agents_and_lists(make_form: MakeForm, engine: MemoryEngine, tmp_path: Path) -> None:
+    form = make_form("greeter")
+    expose = field(form, "expose")
+    expose.choice.box.setCurrentIndex(expose.choice.box.findData("named"))
+    assert problem(form, "expose") == "Enter at least one function."
+    expose.names.edit.setPlainText("hello\n\n  bye ")
+    field(form, "agent").take_path(str(tmp_path / "agent.py"))
+    field(form, "cwd").take_path(str(tmp_path))
+    field(form, "tools.allow").edit.setPlainText("read_*\nlist")
+    field(form, "enabled").box.click()
+    field(form, "start").box.setCurrentIndex(2)
+    field(form, "params").edit.setPlainText('{"silent": fals}')
+    assert problem(form, "params") == "Line 1, column 12: Expecting value."
+    assert form.fields.filled().entry["params"] == {"silent": True}, "what is no JSON yet stands for what was there"
+    field(form, "params").edit.setPlainText('{"silent": false}')
+    await checked(engine, form)
+    await save(form)
+    assert engine.servers["greeter"] == {
+        "agent": f"{tmp_path}/agent.py:agent",
+        "params": {"silent": False},
+        "expose": ["hello", "bye"],
+        "cwd": str(tmp_path),
+        "tools": {"allow": ["read_*", "list"]},
+        "enabled": False,
+        "start": "manual",
+    }
+
+
+async def test_the_folder_button_opens_no_loop_of_its_own(make_form: MakeForm) -> None:
+    form = make_form("gitlab")
+    cwd = field(form, "cwd")
+    cwd.findChild(QToolButton).click()
+    dialog = cwd.findChild(QFileDialog)
+    assert dialog.isVisible()
+    assert dialog.isModal()
+    dialog.reject()
 
 
 async def test_a_server_is_renamed(make_form: MakeForm, engine: MemoryEngine, editor: ServerEditor) -> None:

@@ -113,7 +113,7 @@ class EditorDialog(QDialog):
             form.changed.connect(lambda: form.notices.drop("leave"))
         self._stack.setCurrentWidget(form)
         if self.chooser is None:
-            form.focus_first()
+            form.focus_missing()
 
     def _saved(self, saved: Saved) -> None:
         self._is_sure = True

@@ -138,9 +138,9 @@ class EntryForm(OrderedTabs):
             self.fields.focus_on(self._first_problem, rest)
 
     def focus_missing(self) -> None:
-        """Go to what the server lacks: a secret without a value, or the first problem."""
+        """Go to the first secret without a value, or begin at the top."""
         if not self.fields.focus_missing():
-            self.focus_problem()
+            self.focus_first()
 
     def focus_first(self) -> None:
         """Begin at the top."""

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
-from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QMenu, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
 from callboard.ui.editor.entry_model import as_text, has_reference, reference, referred_secret
 from callboard.ui.editor.kit import Kit
 from callboard.ui.editor.parts import GAP, IconLabel, clear_margins, fixed_font
 from callboard.ui.editor.secret_desk import SecretDesk
+from callboard.ui.editor.secret_line import SecretLine
 from callboard.ui.editor.value_remarks import ValueRemarks
 from callboard.ui.theme import Token
 from callboard.ui.widgets.elided_label import ElidedLabel
@@ -58,11 +58,14 @@ class ValueEdit(QWidget):
         self._declined = ""
         self._named_after = ("", "")  # server and field that the new secret's name was made from
         self._shown_as_secret = False
-        self._build_edit()
+        self.edit = SecretLine(kit, desk)
+        self.edit.textEdited.connect(self._typed)
+        self.edit.chosen.connect(self._use)
         self._build_stored()
         self._stack = QStackedWidget()
         self._stack.addWidget(self.edit)
         self._stack.addWidget(self._stored)
+        self._stack.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.edit.setMinimumHeight(self._stack.sizeHint().height())
         column = QVBoxLayout(self)
         clear_margins(column)
@@ -208,18 +211,6 @@ class ValueEdit(QWidget):
 
     # inside
 
-    def _build_edit(self) -> None:
-        self.edit = QLineEdit()
-        self.edit.setFont(fixed_font())
-        self.edit.textEdited.connect(self._typed)
-        self._eye = QAction(self.tr("Show what was entered"), self.edit)
-        self._eye.setCheckable(True)
-        self._eye.toggled.connect(self._show_or_hide)
-        self._choose = QAction(self.tr("Use a stored secret…"), self.edit)
-        self._choose.triggered.connect(self._choose_stored)
-        self._kit.icons.set_on(self._eye, "eye")
-        self._kit.icons.set_on(self._choose, "key")
-
     def _build_stored(self) -> None:
         self._stored = QFrame()
         row = QHBoxLayout(self._stored)
@@ -244,13 +235,6 @@ class ValueEdit(QWidget):
     def _keep_stored(self) -> None:
         self._set(ValueState("", True, self._now.stored))
         self._replace.setFocus(Qt.FocusReason.OtherFocusReason)
-
-    def _choose_stored(self) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        for name in self._desk.names:
-            menu.addAction(name).triggered.connect(lambda _checked=False, name=name: self._use(name))
-        menu.popup(self.edit.mapToGlobal(QPoint(0, self.edit.height())))
 
     def _use(self, name: str) -> None:
         self._desk.release(self)
@@ -289,32 +273,16 @@ class ValueEdit(QWidget):
         self._stack.setCurrentWidget(self._stored if stored_page else self.edit)
         self.setFocusProxy(self._replace if stored_page else self.edit)
         self._stored_text.setText(now.stored)
-        self._stored_text.setAccessibleName(self._stored_words(escape(now.stored)))
+        self._stored_text.setAccessibleName(self._stored_words(now.stored))
         self._replace.setAccessibleName(self.tr("Replace the value of {name}").format(name=now.stored))
         if self.edit.text() != now.text:
             self.edit.setText(now.text)
             self.edit.setCursorPosition(0)
         if now.secret != self._shown_as_secret:
-            self._show_as_secret(now.secret)
-        self._choose.setVisible(now.secret and bool(self._desk.names))
+            self._shown_as_secret = now.secret
+            self.edit.set_secret(now.secret)
+        self.edit.offer_stored()
         self.remarks.set_note(self._note_text(now, missing), can_keep=now.replacing and not missing)
-
-    def _show_as_secret(self, secret: bool) -> None:
-        self._shown_as_secret = secret
-        if secret:
-            self.edit.addAction(self._eye, QLineEdit.ActionPosition.TrailingPosition)
-            self.edit.addAction(self._choose, QLineEdit.ActionPosition.TrailingPosition)
-        else:
-            self.edit.removeAction(self._eye)
-            self.edit.removeAction(self._choose)
-        self._eye.setChecked(False)
-        self._show_or_hide(False)
-
-    def _show_or_hide(self, shown: bool) -> None:
-        plain = shown or not self._shown_as_secret
-        self.edit.setEchoMode(QLineEdit.EchoMode.Normal if plain else QLineEdit.EchoMode.Password)
-        self._kit.icons.set_on(self._eye, "eye-off" if shown else "eye")
-        self._eye.setText(self.tr("Hide what was entered") if shown else self.tr("Show what was entered"))
 
     def _stored_words(self, name: str) -> str:
         text = {
