@@ -9,6 +9,7 @@ import uvicorn
 from uvicorn.config import Config
 
 from callboard.core.errors import CallboardError
+from callboard.engine.gateway.joined_writes import GatewayProtocol
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ class GatewayServer:
         config = Config(
             app,
             loop="none",
-            http="httptools",
+            http=GatewayProtocol,
             ws="none",
             lifespan="off",
             log_config=None,

@@ -190,8 +190,11 @@ class Exchange:
         else:
             self.answer = answer
             self.wake()
-        if self._on_done is not None:
-            self._on_done(self)
+        on_done, self._on_done = self._on_done, None
+        if on_done is not None:
+            on_done(self)
+        # what refers back to the exchange goes, so that it is freed at once and not by the garbage collector
+        self._finish = self.link = None
 
     def pause(self, answer: Answer) -> None:
         """Give the client an answer that asks for more; the request upstream goes on (see Parking)."""

@@ -98,15 +98,10 @@ class LegacyEra:
             token=token,
             log_rank=session.log_rank or 0,
             asker=session,
-            on_done=lambda done: self._done(session, done),
+            on_done=session.on_exchange_done,
         )
         session.exchanges[request_id] = exchange
         return exchange
-
-    def _done(self, session: Session, exchange: Exchange) -> None:
-        if session.exchanges.get(exchange.request_id) is exchange:
-            del session.exchanges[exchange.request_id]
-        self._relay.done(exchange)
 
     def _handle(self, scope: str, session: Session | None, exchange: Exchange) -> None:
         method, params = exchange.method, exchange.params

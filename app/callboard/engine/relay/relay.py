@@ -73,7 +73,7 @@ class Relay:
         self.catalogue = Catalogue(catalogue_folder, self._on_list_changed)
         self.seal = Seal()
         self.parking = Parking(self.seal)
-        self.sessions = Sessions(self._on_session_closed)
+        self.sessions = Sessions(self._on_session_closed, self.done)
         self.listeners = Listeners()
         self.watch = Watch()
         self.router = Router(self)

@@ -55,8 +55,19 @@ class Stream:
 class Session:
     """One legacy client's connection. It is the Asker of its exchanges. Engine loop only."""
 
-    def __init__(self, session_id: str, scope: str, caller: str, protocol: str, hello: dict[str, Any]) -> None:
-        """``scope`` is the endpoint, ``caller`` the owner of the token, ``hello`` the parameters of initialize."""
+    def __init__(
+        self,
+        session_id: str,
+        scope: str,
+        caller: str,
+        protocol: str,
+        hello: dict[str, Any],
+        on_done: Callable[[Exchange], None],
+    ) -> None:
+        """``scope`` is the endpoint, ``caller`` the owner of the token, ``hello`` the parameters of initialize.
+
+        ``on_done`` hears of each exchange that has its last answer.
+        """
         self.id = session_id
         self.scope = scope
         self.caller = caller
@@ -71,10 +82,17 @@ class Session:
         self.subscriptions: set[tuple[str, str, str]] = set()  # server, its own URI, the URI shown
         self.last_used = time.monotonic()
         self.closed = False
+        self._on_done = on_done
         self._questions: dict[int, asyncio.Future[Answer]] = {}
         self._next = 0
         self._streams: list[Stream] = []
         self._backlog: deque[bytes] = deque(maxlen=MAX_BACKLOG)
+
+    def on_exchange_done(self, exchange: Exchange) -> None:
+        """One of the session's exchanges has its last answer."""
+        if self.exchanges.get(exchange.request_id) is exchange:
+            del self.exchanges[exchange.request_id]
+        self._on_done(exchange)
 
     # messages outside of any request
 
@@ -151,11 +169,12 @@ class Session:
 class Sessions:
     """All sessions, by id. Engine loop only."""
 
-    def __init__(self, on_closed: Callable[[Session], None]) -> None:
-        """``on_closed`` hears of each session that ends."""
+    def __init__(self, on_closed: Callable[[Session], None], on_done: Callable[[Exchange], None]) -> None:
+        """``on_closed`` hears of each session that ends, ``on_done`` of each exchange."""
         self._sessions: dict[str, Session] = {}
         self._refused: OrderedDict[str, None] = OrderedDict()
         self._on_closed = on_closed
+        self._on_done = on_done
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -166,7 +185,7 @@ class Sessions:
     def open(self, scope: str, caller: str, protocol: str, hello: dict[str, Any]) -> Session:
         """A new session."""
         self._expire()
-        session = Session(secrets.token_urlsafe(24), scope, caller, protocol, hello)
+        session = Session(secrets.token_urlsafe(24), scope, caller, protocol, hello, self._on_done)
         self._sessions[session.id] = session
         return session
 
