@@ -99,7 +99,7 @@ class OutputPipe:
 class InputPipe:
     """Writes to a child without ever waiting; what the pipe does not take is kept. Owns the descriptor.
 
-    ``on_broken`` is called, at most once, when a write shows that the child has closed its end.
+    ``on_broken`` is called, at most once, when the child has closed its end.
     """
 
     def __init__(self, descriptor: int, on_broken: Callable[[], None]) -> None:
@@ -111,6 +111,8 @@ class InputPipe:
         self._closing = False
         self.closed = False
         os.set_blocking(descriptor, False)
+        # Nothing can be read here: it is "readable" when nobody is left at the other end.
+        self._loop.add_reader(descriptor, self._break)
 
     @property
     def pending(self) -> int:
@@ -147,6 +149,7 @@ class InputPipe:
         if self.closed:
             return
         self.closed = True
+        self._loop.remove_reader(self._descriptor)
         if self._pending:
             self._loop.remove_writer(self._descriptor)
             self._pending.clear()
@@ -162,14 +165,18 @@ class InputPipe:
         if len(self._pending) <= _LOW_WATER:
             self._wake()
 
+    def _break(self) -> None:
+        if not self.closed:
+            self.close()
+            self._on_broken()
+
     def _try_write(self, data: bytes | bytearray) -> int:
         try:
             return os.write(self._descriptor, data)
         except BlockingIOError:
             return 0
         except OSError:  # the child has closed its end: nothing of this will arrive
-            self.close()
-            self._on_broken()
+            self._break()
             return len(data)
 
     def _wake(self) -> None:

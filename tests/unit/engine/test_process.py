@@ -231,9 +231,8 @@ async def test_one_that_cannot_be_talked_with_any_more_is_ended(
     monkeypatch.setattr(process, "_MUTE", 0.1)
     monkeypatch.setattr(process, "_GRACE", 0.1)
     child = await spawn("sh", "-c", f"{close}; echo closed >&2; exec sleep 60")
-    await output.until(lambda output: output.stderr)
-    child.write(b"hello\n")
     status = await child.exited
+    assert output.stderr
     assert status.sentence() == f"closed its {stream} and was stopped; ended by SIGTERM"
 
 
@@ -322,6 +321,33 @@ async def test_the_end_is_seen_without_the_kernels_help_too(spawn: Spawn, monkey
     monkeypatch.setattr(exit_watch, "_exit_descriptor", unknown)
     child = await spawn("sh", "-c", "exit 4")
     assert await child.exited == ExitStatus(4, None)
+
+
+def test_it_works_on_the_loop_that_the_engine_prefers(tmp_path: Path):
+    uvloop = pytest.importorskip("uvloop")
+
+    async def main() -> None:
+        chunks: list[bytes] = []
+        launch = LocalLaunch(("sh", "-c", "cat; echo $$ >&2; exit 7"), cwd=tmp_path)
+        child = await ChildProcess.spawn(launch, environment=os.environ, on_stdout=chunks.append, on_stderr=len)
+        block = os.urandom(3_000_000)
+        child.write(block)
+        await child.drain()
+        child.close_stdin()
+        assert await child.exited == ExitStatus(7, None)
+        assert b"".join(chunks) == block
+        pidfile = tmp_path / "pid"
+        launch = LocalLaunch(tuple(odd_server("--grandchild", pidfile)), cwd=tmp_path)
+        child = await ChildProcess.spawn(launch, environment=os.environ, on_stdout=len, on_stderr=len)
+        grandchild = await pid_in(pidfile)
+        assert (await child.stop(grace=0.1)).code == 143
+        assert not is_running(grandchild)
+        launch = LocalLaunch(("sh", "-c", "exec <&-; sleep 60"), cwd=tmp_path)
+        child = await ChildProcess.spawn(launch, environment=os.environ, on_stdout=len, on_stderr=len)
+        assert "standard input" in (await child.exited).sentence()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())
 
 
 HOST = """
