@@ -112,7 +112,7 @@ async def test_a_server_is_added_with_a_secret_and_the_rest_of_the_file_stays(
         enter(row.editor.edit, SECRET)
         row.secret.click()
         await until(lambda: dialog.form.footer.save_button.isEnabled() and not dialog.form.is_checking, "validation")
-        assert dialog.form.notices.text("store"), "there is no keyring here, and the form says so"
+        await until(lambda: dialog.form.notices.text("store"), "there is no keyring here: said before saving")
         press(dialog.form.footer, "Add server")
         await until(lambda: not isValid(dialog), "saving", seconds=LIMIT)
 

@@ -37,3 +37,12 @@ class RosterEditor:
         return await self._file.save_entry(
             name, edit.entry, revision=edit.revision, rename=edit.rename, create=edit.create
         )
+
+
+def refers_to_secrets(value: Any) -> bool:
+    """Whether an entry, right or wrong, names a secret anywhere."""
+    if isinstance(value, str):
+        return "${secret:" in value
+    if isinstance(value, dict):
+        return bool(value.get("secret")) or any(refers_to_secrets(item) for item in value.values())
+    return isinstance(value, list) and any(refers_to_secrets(item) for item in value)

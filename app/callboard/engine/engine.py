@@ -40,7 +40,7 @@ from callboard.engine import tasks
 from callboard.engine.bus import LINE, Bus
 from callboard.engine.calls.log import CallLog
 from callboard.engine.doctor import examine
-from callboard.engine.editing import RosterEditor
+from callboard.engine.editing import RosterEditor, refers_to_secrets
 from callboard.engine.environment import Environment
 from callboard.engine.gateway.access import Access
 from callboard.engine.gateway.app import ControlApi, GatewayApp
@@ -263,8 +263,14 @@ class Engine:
         return self.roster_file.view()
 
     def validate(self, name: str, entry: dict[str, Any], editing: str) -> Validation:
-        """What is wrong with an entry under edit, and what looks like a credential in it."""
-        return self._editor.validate(name, entry, editing)
+        """What is wrong with an entry under edit, and what looks like a credential in it.
+
+        Where there is a secret, a keyring is looked for, so that a person learns before saving if there is none.
+        """
+        validation = self._editor.validate(name, entry, editing)
+        if validation.hints or refers_to_secrets(entry):
+            tasks.spawn(self.secrets.look(), name="look for a keyring")
+        return validation
 
     async def save_entry(self, name: str, edit: EntryEdit) -> RosterEdit:
         """Store the secrets, then the entry."""
