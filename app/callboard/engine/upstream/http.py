@@ -13,9 +13,9 @@ from callboard.core.errors import CallboardError
 from callboard.core.launch import Launch, RemoteLaunch
 from callboard.core.mcp_headers import NAMED, encode_value, text_of, value_at
 from callboard.core.protocol import MODERN
-from callboard.engine.relay.envelope import Raw, decode_envelope, decode_params, notification_bytes, request_bytes
+from callboard.engine.relay.envelope import Raw, notification_bytes, request_bytes
 from callboard.engine.tasks import cancel_and_wait, spawn
-from callboard.engine.upstream.base import Answer, Closed, Listener, Params, Peer
+from callboard.engine.upstream.base import Closed, Listener, Params, Peer
 from callboard.engine.upstream.event_stream import EventParser
 from callboard.engine.upstream.http_client import failure, make_client, refused
 from callboard.engine.upstream.rpc import Call, RpcConnection, gone
@@ -217,13 +217,13 @@ class HttpUpstream(RpcConnection):
     async def _read(self, call: Call, answer: httpx2.Response) -> None:
         if "text/event-stream" not in answer.headers.get("content-type", ""):
             body = await answer.aread()
-            if not self._take(call, body):
+            if not self.received(body, call):
                 raise refused(answer.status_code, body)
             return
         parser = EventParser()
         async for chunk in answer.aiter_bytes():
             for event in parser.feed(chunk):
-                self._take(call, event.data)
+                self.received(event.data, call)
                 if call.id not in self.pending:
                     return
         await self._resume(call, parser)
@@ -240,39 +240,10 @@ class HttpUpstream(RpcConnection):
                     break
                 async for chunk in answer.aiter_bytes():
                     for event in parser.feed(chunk):
-                        self._take(call, event.data)
+                        self.received(event.data, call)
                         if call.id not in self.pending:
                             return
         raise CallboardError("upstream-gone", "The server closed the stream before it had answered.")
-
-    def _take(self, call: Call, message: bytes) -> bool:
-        """One message of a request's stream: whatever it is, it belongs to that request."""
-        try:
-            envelope = decode_envelope(message)
-        except msgspec.DecodeError:
-            return False
-        if envelope.method and envelope.id:
-            self._background(
-                self._answer(bytes(envelope.id), envelope.method, envelope.params, call.listener), "answer to a server"
-            )
-        elif envelope.method == "notifications/progress" or not envelope.method:
-            return self._received_own(call, message, bool(envelope.method))
-        else:
-            with contextlib.suppress(msgspec.DecodeError):
-                call.listener.on_notification(envelope.method, decode_params(envelope.params))
-        return True
-
-    def _received_own(self, call: Call, message: bytes, progress: bool) -> bool:
-        """Progress, or the answer; an answer without our id (some servers err so) still is this request's."""
-        if progress:
-            return self.received(message)
-        envelope = decode_envelope(message)
-        if not (envelope.result or envelope.error):
-            return False
-        if self.pending.pop(call.id, None) is not None:
-            answer = Answer(error=envelope.error) if envelope.error else Answer(result=envelope.result)
-            call.listener.on_answer(answer)
-        return True
 
     async def _post_quietly(self, message: bytes) -> None:
         try:

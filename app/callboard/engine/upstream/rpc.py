@@ -7,7 +7,7 @@ send what :meth:`RpcConnection.transmit` is given.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from callboard import __version__
 from callboard.core.errors import CallboardError
 from callboard.core.protocol import (
     INTERNAL_ERROR,
+    INVALID_PARAMS,
     LATEST_LEGACY,
     META_CAPABILITIES,
     META_CLIENT,
@@ -47,6 +48,17 @@ OWN_IDENTITY = {"name": "callboard", "title": "Callboard", "version": __version_
 # A legacy server learns that it may ask; whom its question reaches is decided when it asks.
 LEGACY_CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {"context": {}, "tools": {}}}
 PROBE_SECONDS = 5.0
+LISTEN = "subscriptions/listen"
+# they say something of the server, whatever stream they come on
+_CHANGES = frozenset(
+    {
+        "notifications/tools/list_changed",
+        "notifications/prompts/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/resources/updated",
+    }
+)
+Handler = Callable[[str, Params], Awaitable[Answer]]
 _UNKNOWN = ServerInfo(protocol="", modern=False)
 
 
@@ -77,6 +89,7 @@ class RpcConnection:
         self.pid: int | None = None
         self.closed: asyncio.Future[Closed] = asyncio.get_running_loop().create_future()
         self.pending: dict[int, Call] = {}
+        self._answering: dict[bytes, asyncio.Task[None]] = {}  # the server's own requests, by id
         self._next = 0
         self._era = modern
         self._capabilities = LEGACY_CAPABILITIES if capabilities is None else capabilities
@@ -143,30 +156,34 @@ class RpcConnection:
 
     # what comes in
 
-    def received(self, message: bytes | memoryview) -> bool:
-        """Take one incoming message; False if it is not a JSON-RPC message."""
+    def received(self, message: bytes | memoryview, own: Call | None = None) -> bool:
+        """Take one incoming message; False if it is not a JSON-RPC message.
+
+        ``own`` is the request on whose stream the message came, where requests have streams of their own. An answer
+        there that names no id of ours (some servers err so) is the answer to that request.
+        """
         try:
             envelope = decode_envelope(message)
         except msgspec.DecodeError:
             return False
         if envelope.method:
             if envelope.id:
-                self._on_request(envelope)
+                self._on_request(envelope, own)
             else:
-                self._on_notification(envelope)
+                self._on_notification(envelope, own)
             return True
-        if not envelope.id or not (envelope.result or envelope.error):
+        if not (envelope.result or envelope.error):
             return False
-        try:
-            call = self.pending.pop(int(bytes(envelope.id)), None)
-        except ValueError:
-            call = None
+        number = _number(envelope.id)
+        if number is None and own is not None:
+            number = own.id
+        call = self.pending.pop(number, None) if number is not None else None
         if call is not None:
             answer = Answer(error=envelope.error) if envelope.error else Answer(result=envelope.result)
             call.listener.on_answer(answer)
-        return True  # a late answer, or one to an id that is not ours, is dropped
+        return bool(envelope.id) or own is not None  # a late answer, or one to an id not ours, is dropped
 
-    def _on_notification(self, envelope: Envelope) -> None:
+    def _on_notification(self, envelope: Envelope, own: Call | None) -> None:
         try:
             params = decode_params(envelope.params)
         except msgspec.DecodeError:
@@ -176,9 +193,13 @@ class RpcConnection:
             if call is not None:
                 call.listener.on_progress(params)
         elif envelope.method == "notifications/cancelled":
-            self.peer.on_server_notification(envelope.method, params)
+            task = self._answering.get(bytes(params.get("requestId", b"")))
+            if task is not None:
+                task.cancel()
         else:
             call = self.subscription_of(params)
+            if call is None and own is not None and (own.method == LISTEN or envelope.method not in _CHANGES):
+                call = own
             if call is not None:
                 call.listener.on_notification(envelope.method, params)
             else:
@@ -195,28 +216,33 @@ class RpcConnection:
         return self._call_of(meta.get(META_SUBSCRIPTION))
 
     def _call_of(self, number: Raw | None) -> Call | None:
-        if number is None:
-            return None
-        try:
-            return self.pending.get(int(bytes(number)))
-        except ValueError:
-            return None
+        found = _number(number) if number is not None else None
+        return self.pending.get(found) if found is not None else None
 
-    def _on_request(self, envelope: Envelope) -> None:
+    def _on_request(self, envelope: Envelope, own: Call | None) -> None:
+        request_id = bytes(envelope.id)
         if envelope.method == "ping":
-            self.transmit(answer_bytes(bytes(envelope.id), result_answer({})))
+            self.transmit(answer_bytes(request_id, result_answer({})))
             return
-        spawn(self._answer(bytes(envelope.id), envelope.method, envelope.params), name=f"answer {envelope.method}")
+        handler = self.peer.on_server_request if own is None else own.listener.on_request
+        task = spawn(
+            self._answer(request_id, envelope.method, envelope.params, handler), name=f"answer {envelope.method}"
+        )
+        self._answering[request_id] = task
+        task.add_done_callback(lambda done: self._answered(request_id, done))
 
-    async def _answer(self, request_id: bytes, method: str, raw: Raw, listener: Listener | None = None) -> None:
+    def _answered(self, request_id: bytes, task: "asyncio.Task[None]") -> None:
+        if self._answering.get(request_id) is task:
+            del self._answering[request_id]
+
+    async def _answer(self, request_id: bytes, method: str, raw: Raw, handler: Handler) -> None:
+        """Answer a request of the server; cancelled when the server withdraws it, or ends."""
         try:
-            params = decode_params(raw)
-            handler = self.peer.on_server_request if listener is None else listener.on_request
-            answer = await handler(method, params)
+            answer = await handler(method, decode_params(raw))
         except CallboardError as error:
             answer = error_answer(INTERNAL_ERROR, error.message)
         except msgspec.DecodeError:
-            answer = error_answer(METHOD_NOT_FOUND, "params must be an object")
+            answer = error_answer(INVALID_PARAMS, "params must be an object")
         if not self.closed.done():
             self.transmit(answer_bytes(request_id, answer))
 
@@ -293,6 +319,8 @@ class RpcConnection:
         pending, self.pending = self.pending, {}
         for call in pending.values():
             call.listener.on_gone(gone(closed))
+        for task in self._answering.values():
+            task.cancel()
 
 
 class Waiter:
@@ -327,6 +355,14 @@ class Waiter:
     async def on_request(self, method: str, params: Params) -> Answer:
         """Requests of ours have no person behind them who could be asked."""
         return error_answer(METHOD_NOT_FOUND, f"{method} is not available here")
+
+
+def _number(raw: Raw) -> int | None:
+    """An id of ours, None for one that cannot be."""
+    try:
+        return int(bytes(raw))
+    except ValueError:
+        return None
 
 
 def gone(closed: Closed) -> CallboardError:
@@ -376,5 +412,3 @@ def _info(protocol: str, modern: bool, found: dict[str, Any], who: object) -> Se
         capabilities=capabilities if isinstance(capabilities, dict) else {},
         raw=identity,
     )
-
-
