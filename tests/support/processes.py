@@ -23,6 +23,22 @@ def is_running(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in "ZX" and os.getpid() != pid
 
 
+def processes_of_home(home: Path) -> dict[int, str]:
+    """Every running process whose HOME is this folder, with its command: what a test has started, and all below it."""
+    mark = f"HOME={home}".encode()
+    found = {}
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            if mark in (folder / "environ").read_bytes().split(b"\0") and is_running(int(folder.name)):
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
+                found[int(folder.name)] = command.decode(errors="replace")
+        except OSError:
+            continue  # it ended while we looked, or is another person's
+    return found
+
+
 async def until(condition: Callable[[], object], *, seconds: float = 10.0) -> None:
     """Wait until the condition holds; the test fails if it does not within ``seconds``."""
     async with asyncio.timeout(seconds):

@@ -1,0 +1,32 @@
+"""FastMCP's client as a client of the gateway: somebody else's implementation of the protocol, in both eras."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tests.support.engine import EngineProcess
+
+LEGACY = "legacy"
+MODERN = "2026-07-28"
+
+
+@asynccontextmanager
+async def mcp_client(
+    engine: EngineProcess, server: str = "", *, mode: str = MODERN, name: str = "script", **options: Any
+) -> AsyncIterator[Any]:
+    """A connected client of the aggregate, or of one server's endpoint, with the token of the client ``name``."""
+    from fastmcp import Client
+    from fastmcp.client.transports import StreamableHttpTransport
+
+    path = f"/servers/{server}/mcp" if server else "/mcp"
+    transport = StreamableHttpTransport(engine.client.address.url + path, auth=await engine.token(name))
+    async with Client(transport, mode=mode, timeout=30, **options) as client:
+        yield client
+
+
+def text_of(result: Any) -> str:
+    """The first text of a tool's result."""
+    text: str = result.content[0].text
+    return text
