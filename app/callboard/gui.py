@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 
 from callboard.core.errors import FIXES
+from callboard.system.engine_child import EngineChild
 from callboard.system.paths import find_paths
 from callboard.ui.display import has_display
-from callboard.ui.engine_child import EngineChild
 from callboard.ui.hand_over import hand_over
 
 EXIT_NO_DISPLAY = 2

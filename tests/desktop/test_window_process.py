@@ -15,8 +15,8 @@ import yaml
 from PySide6.QtWidgets import QApplication, QLabel
 
 from callboard.api.client import EngineClient
+from callboard.system.engine_child import EngineChild
 from callboard.system.paths import find_paths
-from callboard.ui.engine_child import EngineChild
 from callboard.ui.shell import Shell
 from tests.support.engine import EngineProcess
 from tests.support.processes import is_running, until

@@ -160,7 +160,8 @@ async def test_tail_follows(callboard: CommandLine, engine: EngineProcess) -> No
         await engine.client.call_tool("odd", "log", {"text": "\x1b[31mnew\x1b[0m"})
         assert await tail.line() == "new"
         assert await tail.interrupt() == (130, "")
-    async with callboard.running("tail", "odd", "-f", "-n", "0", "--json") as tail:
+    async with callboard.running("tail", "odd", "-f", "-n", "1", "--json") as tail:
+        assert '"text":"new"' in await tail.line()
         await engine.client.call_tool("odd", "log", {"text": "once more"})
         assert '"text":"once more"' in await tail.line()
 

@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from callboard.api.client import EngineClient
 from callboard.core.errors import CallboardError
+from callboard.system.engine_child import EngineChild, describe_exit
 from callboard.system.engine_file import EngineAddress, read_engine_file
 from callboard.system.paths import Paths
-from callboard.ui.engine_child import EngineChild, describe_exit
 
 START_SECONDS: Final = 30.0
 _POLL: Final = 0.1

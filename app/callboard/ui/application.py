@@ -11,9 +11,9 @@ from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
 import callboard
+from callboard.system.engine_child import EngineChild
 from callboard.system.paths import Paths
 from callboard.system.resources import resource
-from callboard.ui.engine_child import EngineChild
 from callboard.ui.hand_over import hand_over
 from callboard.ui.loop import WindowLoop
 from callboard.ui.shell import Shell

@@ -6,7 +6,7 @@ import logging
 
 from PySide6.QtCore import QObject, Signal
 
-from callboard.ui.engine_child import EngineChild, describe_exit
+from callboard.system.engine_child import EngineChild, describe_exit
 from callboard.ui.engine_link import EngineLink
 
 log = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ import logging
 
 from callboard.api.client import EngineClient
 from callboard.core.errors import CallboardError
+from callboard.system.engine_child import EngineChild
 from callboard.system.paths import Paths
-from callboard.ui.engine_child import EngineChild
 
 log = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
 import callboard
 from callboard.core.errors import CallboardError
 from callboard.core.health import Severity
+from callboard.system.engine_child import EngineChild
 from callboard.system.paths import Paths
 from callboard.system.resources import resource
 from callboard.ui.actions import ServerActions
-from callboard.ui.engine_child import EngineChild
 from callboard.ui.engine_keeper import EngineKeeper
 from callboard.ui.engine_link import EngineLink
 from callboard.ui.engine_stop import stop_engine

@@ -1,4 +1,4 @@
-"""The engine's process as the window sees it. Imports no Qt: it is started before Qt is loaded."""
+"""The engine's process as those who start it see it: the window, and the bridge on stdio. Imports no Qt."""
 
 import os
 import signal
