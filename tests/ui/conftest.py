@@ -102,6 +102,11 @@ class HandLink(EngineLink):
         self.hand = HandClient()
         self._number = 0
 
+    @property
+    def is_connected(self) -> bool:
+        """Connected by hand, or by a client that the test has put there."""
+        return self.client is not None
+
     def connect_by_hand(self, *views: ServerView, calls: list[CallView] | None = None, **state: Any) -> None:
         """Behave as after a new connection to an engine with these servers."""
         self.client = self.hand
