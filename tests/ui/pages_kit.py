@@ -12,8 +12,11 @@ from tests.ui.conftest import NOW, HandClient, call_view
 
 def log_lines(first: int, last: int, **fields: Any) -> list[LogLine]:
     """Lines of a log with these numbers, both included."""
-    numbers = range(first, last + 1)
-    return [LogLine(**{"n": n, "at": NOW + n, "stream": "stderr", "text": f"line {n}"} | fields) for n in numbers]
+    lines: list[LogLine] = []
+    for n in range(first, last + 1):
+        known: dict[str, Any] = {"n": n, "at": NOW + n, "stream": "stderr", "text": f"line {n}"}
+        lines.append(LogLine(**(known | fields)))
+    return lines
 
 
 class FakeEngine(HandClient):

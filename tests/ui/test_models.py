@@ -263,7 +263,8 @@ class TestCalls:
     @pytest.fixture
     async def engine(self, link: HandLink) -> AsyncIterator[FakeEngine]:
         engine = FakeEngine(calls=1000)
-        link.client = engine
+        link.hand = engine
+        link.connect_by_hand()
         yield engine
         await link.close()
 
@@ -297,17 +298,16 @@ class TestCalls:
         assert self.shown(model, range(256)) == engine.rows[:256]
         assert sorted(question[1] for question in engine.questions) == [-1, 0]
 
-    async def test_only_some_pages_are_kept(
-        self, model: CallsModel, engine: FakeEngine, link: HandLink, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(CallsModel, "KEPT_PAGES", 2)
+    async def test_only_some_pages_are_kept(self, model: CallsModel, engine: FakeEngine) -> None:
+        model._rows.kept = 2
         assert await self.all_rows(model) == engine.rows
         held = [number for number in range(1, 1001) if model.row_of(number) is not None]
         assert len(held) <= 2 * CallsModel.PAGE
         assert all(model.row_of(number) == number - 1 for number in held)
 
     async def test_fast_scrolling_asks_only_for_where_it_ends(self, link: HandLink, qapp: QApplication) -> None:
-        engine = link.client = FakeEngine(calls=50_000)
+        engine = link.hand = FakeEngine(calls=50_000)
+        link.connect_by_hand()
         model = CallsModel(link)
         await until(lambda: model.is_loaded)
         for row in range(0, 40_000, 256):
@@ -428,8 +428,7 @@ class TestCalls:
         model.reload()
         engine.add(2)
         changed = engine.change(engine.rows[0], error="was changed meanwhile")
-        link.client = engine
-        link.resynced.emit()
+        link.connect_by_hand()
         await until(lambda: model.total == 1002)
         await until(lambda: model.call_at(0) is not None)
         assert model.call_at(0) == changed

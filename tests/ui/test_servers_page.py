@@ -203,7 +203,7 @@ class TestSearch:
         page.list.view.setFocus()
         await until(page.list.view.hasFocus)
         if key == "/":
-            QTest.keyClick(page.list.view, "/")
+            QTest.keyClick(page.list.view, Qt.Key.Key_Slash)
         else:
             QTest.keyClick(page.list.view, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
         assert self.search(page).hasFocus()

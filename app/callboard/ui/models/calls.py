@@ -12,6 +12,7 @@ from callboard.api.schema import CallPage, CallView
 from callboard.core.errors import CallboardError
 from callboard.ui import formats, words
 from callboard.ui.engine_link import EngineLink
+from callboard.ui.models.call_rows import CallRows
 from callboard.ui.models.roles import Role
 
 _Index = QModelIndex | QPersistentModelIndex
@@ -46,7 +47,6 @@ class CallsModel(QAbstractTableModel):
     BATCH_MS = 100
     TAIL_MS = 250
     _AT_ONCE = 4  # pages asked for at a time; while scrolling fast, older wishes are dropped
-    _RECENT = 2048
 
     totalChanged = Signal(int)
     unseenChanged = Signal(int)  # rows that came while paused
@@ -64,9 +64,7 @@ class CallsModel(QAbstractTableModel):
         self._paused = False
         self._unseen = 0
         self._total = 0
-        self._pages: OrderedDict[int, list[CallView | None]] = OrderedDict()
-        self._rows: dict[int, int] = {}  # call id -> row, of the rows held
-        self._recent: OrderedDict[int, CallView] = OrderedDict()
+        self._rows = CallRows(self.PAGE, self.KEPT_PAGES)
         self._clients: set[str] = set()
         self._tools: set[tuple[str, str]] = set()
         self._pending: dict[int, CallView] = {}
@@ -168,8 +166,8 @@ class CallsModel(QAbstractTableModel):
 
     def call_at(self, row: int) -> CallView | None:
         """The call in a row, or None while it is being fetched (asking is what fetches it)."""
-        if (call := self._held(row)) is not None:
-            self._pages.move_to_end(row // self.PAGE)
+        if (call := self._rows.get(row)) is not None:
+            self._rows.use(row)
             return call
         number = row // self.PAGE
         self._wanted[number] = None
@@ -182,7 +180,7 @@ class CallsModel(QAbstractTableModel):
 
     def row_of(self, call_id: int) -> int | None:
         """The row of a call, if it is among those held."""
-        return self._rows.get(call_id)
+        return self._rows.row_of(call_id)
 
     @property
     def total(self) -> int:
@@ -240,12 +238,7 @@ class CallsModel(QAbstractTableModel):
     def update_calls(self, calls: Iterable[CallView]) -> None:
         """Calls started or ended; shown together a tenth of a second later."""
         for call in calls:
-            newest = _newer(self._recent.get(call.id), call)
-            self._recent[call.id] = newest
-            self._recent.move_to_end(call.id)
-            self._pending[call.id] = newest
-        while len(self._recent) > self._RECENT:
-            self._recent.popitem(last=False)
+            self._pending[call.id] = self._rows.note(call)
         if self._pending and not self._batch.isActive():
             self._batch.start()
 
@@ -256,10 +249,10 @@ class CallsModel(QAbstractTableModel):
         changed: list[int] = []
         news = False
         for call in pending.values():
-            row = self._rows.get(call.id)
+            row = self._rows.row_of(call.id)
             if row is None:
                 news = True
-            elif self._put(row, call):
+            elif self._rows.put(row, call):
                 changed.append(row)
         if changed:
             self._announce(min(changed), max(changed))
@@ -267,22 +260,6 @@ class CallsModel(QAbstractTableModel):
         if (news or self._filter) and not self._tail_timer.isActive():
             self._tail_timer.start()
         self.callsSeen.emit(list(pending.values()))
-
-    def _put(self, row: int, call: CallView) -> bool:
-        """Set a row of a page that is held; tells whether anything changed."""
-        number, place = divmod(row, self.PAGE)
-        page = self._pages[number]
-        old = page[place]
-        newest = _newer(self._recent.get(call.id), call)
-        if old == newest:
-            return False
-        if old is not None and old.id != call.id:
-            self._rows.pop(old.id, None)
-        page[place] = newest
-        self._rows[call.id] = row
-        self._clients.add(call.client)
-        self._tools.add((call.server, call.tool))
-        return True
 
     def _announce(self, first: int, last: int) -> None:
         self.dataChanged.emit(self.index(first, 0), self.index(last, self.SIZE))
@@ -334,7 +311,6 @@ class CallsModel(QAbstractTableModel):
         if first_time or not self._continues(page):
             self._replace(page)
         elif stale:
-            self._pages.clear()
             self._rows.clear()
             self._extend(page)
             self._announce(0, self._total - 1)
@@ -351,17 +327,11 @@ class CallsModel(QAbstractTableModel):
             return True
         overlap = range(page.offset, min(self._total, page.offset + len(page.calls)))
         return len(overlap) > 0 and all(
-            (held := self._held(row)) is None or held.id == page.calls[row - page.offset].id for row in overlap
+            (held := self._rows.get(row)) is None or held.id == page.calls[row - page.offset].id for row in overlap
         )
-
-    def _held(self, row: int) -> CallView | None:
-        number, place = divmod(row, self.PAGE)
-        page = self._pages.get(number)
-        return None if page is None else page[place]
 
     def _replace(self, page: CallPage) -> None:
         self.beginResetModel()
-        self._pages.clear()
         self._rows.clear()
         self._total = page.total
         self._store(page)
@@ -379,23 +349,9 @@ class CallsModel(QAbstractTableModel):
             self.totalChanged.emit(self._total)
 
     def _store(self, page: CallPage) -> list[int]:
-        """Keep the rows of a page that are within the table; returns those that changed, in order."""
-        changed: list[int] = []
-        for row, call in enumerate(page.calls, start=max(page.offset, 0)):
-            if row >= self._total:
-                break
-            number = row // self.PAGE
-            if number not in self._pages:
-                self._pages[number] = [None] * self.PAGE
-            self._pages.move_to_end(number)
-            if self._put(row, call):
-                changed.append(row)
-        while len(self._pages) > self.KEPT_PAGES:
-            _, old = self._pages.popitem(last=False)
-            for gone in old:
-                if gone is not None:
-                    self._rows.pop(gone.id, None)
-        return changed
+        self._clients.update(call.client for call in page.calls)
+        self._tools.update((call.server, call.tool) for call in page.calls)
+        return self._rows.store(page, self._total)
 
     def _set_unseen(self, unseen: int) -> None:
         if unseen != self._unseen:
@@ -433,13 +389,6 @@ class CallsModel(QAbstractTableModel):
             self._ask_tail()  # rows have gone, so rows have moved: the end tells how many are left
         elif changed := self._store(page):
             self._announce(changed[0], changed[-1])
-
-
-def _newer(one: CallView | None, other: CallView) -> CallView:
-    """Of two states of a call the later one: a call that has ended does not run again."""
-    if one is not None and other.status == "running" and one.status != "running":
-        return one
-    return other
 
 
 def _alignment(column: int) -> Qt.AlignmentFlag:

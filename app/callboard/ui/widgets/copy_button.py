@@ -17,6 +17,7 @@ class CopyButton(QToolButton):
         self._text = text
         self._what = what
         self._icons = icons
+        self._copied = False
         self.setAutoRaise(True)
         self.setToolTip(what)
         self.setAccessibleName(what)
@@ -25,11 +26,14 @@ class CopyButton(QToolButton):
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self._text())
+        self._copied = True
         self._icons.set_on(self, "check")
         self.setToolTip(self.tr("Copied"))
 
     def leaveEvent(self, event: QEvent) -> None:
         """Offer to copy again."""
         super().leaveEvent(event)
-        self._icons.set_on(self, "copy")
-        self.setToolTip(self._what)
+        if self._copied:
+            self._copied = False
+            self._icons.set_on(self, "copy")
+            self.setToolTip(self._what)
