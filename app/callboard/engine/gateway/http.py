@@ -43,9 +43,7 @@ STATUS: Final = {
 }
 
 
-async def respond(
-    send: Send, status: int, body: bytes = b"", headers: Iterable[tuple[bytes, bytes]] = (JSON,)
-) -> None:
+async def respond(send: Send, status: int, body: bytes = b"", headers: Iterable[tuple[bytes, bytes]] = (JSON,)) -> None:
     """Send a whole answer."""
     await send(
         {

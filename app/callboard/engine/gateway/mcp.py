@@ -21,7 +21,15 @@ from callboard.core.protocol import (
     UNSUPPORTED_VERSION,
 )
 from callboard.engine.gateway.http import EVENT_STREAM, JSON, Headers, Receive, Send, read_body, respond
-from callboard.engine.relay.envelope import Envelope, Raw, answer_bytes, decode_envelope, decode_params, sse_event
+from callboard.engine.relay.envelope import (
+    Envelope,
+    Raw,
+    answer_bytes,
+    decode_envelope,
+    decode_json,
+    decode_params,
+    sse_event,
+)
 from callboard.engine.relay.errors import RpcError
 from callboard.engine.relay.exchange import Exchange
 from callboard.engine.relay.legacy import LegacyEra
@@ -301,7 +309,7 @@ def _proper_id(envelope: Envelope) -> bool:
 def _must_match(name: str, header: bytes | None, raw: Raw | None, *, encoded: bool = False) -> None:
     if raw is None:
         return  # the body is wrong by itself, which is told elsewhere
-    value = msgspec.json.decode(raw)
+    value = decode_json(raw)
     text = header.decode("latin-1") if header is not None else None
     if encoded and text is not None:
         text = decode_value(text)

@@ -17,7 +17,7 @@ from callboard.core.protocol import (
     PER_REQUEST_META,
     RESOURCE_NOT_FOUND,
 )
-from callboard.engine.relay.envelope import Raw, decode_params, raw_json
+from callboard.engine.relay.envelope import Raw, decode_json, decode_params, raw_json
 from callboard.engine.upstream.base import Answer, Params
 
 
@@ -59,7 +59,7 @@ def to_modern_client(method: str, answer: Answer) -> Answer:
 
 def _modern_error(answer: Answer) -> Answer:
     try:
-        error = msgspec.json.decode(answer.error or b"", type=dict[str, Raw])
+        error = decode_json(answer.error or b"", dict[str, Raw])
     except msgspec.DecodeError:
         return answer
     if bytes(error.get("code", b"")) != b"%d" % RESOURCE_NOT_FOUND:

@@ -16,7 +16,7 @@ import msgspec
 
 from callboard.core.errors import CallboardError
 from callboard.core.mcp_headers import annotated
-from callboard.engine.relay.envelope import Raw, decode_params, raw_json
+from callboard.engine.relay.envelope import Raw, decode_json, decode_params, raw_json
 from callboard.engine.tasks import spawn
 from callboard.engine.upstream.base import Params, Upstream
 
@@ -42,9 +42,7 @@ class Kind:
 TOOLS: Final = Kind("tools", "tools/list", "tools", "name", "notifications/tools/list_changed")
 PROMPTS: Final = Kind("prompts", "prompts/list", "prompts", "name", "notifications/prompts/list_changed")
 RESOURCES: Final = Kind("resources", "resources/list", "resources", "uri", "notifications/resources/list_changed")
-TEMPLATES: Final = Kind(
-    "resourceTemplates", "resources/templates/list", "resources", "uriTemplate", RESOURCES.changed
-)
+TEMPLATES: Final = Kind("resourceTemplates", "resources/templates/list", "resources", "uriTemplate", RESOURCES.changed)
 KINDS: Final = (TOOLS, PROMPTS, RESOURCES, TEMPLATES)
 BY_METHOD: Final = {kind.method: kind for kind in KINDS}
 BY_NOTIFICATION: Final = {
@@ -223,7 +221,7 @@ async def _read_pages(upstream: Upstream, kind: Kind) -> tuple[list[Item], list[
             return items, problems
         try:
             page = decode_params(bytes(answer.result))
-            entries = msgspec.json.decode(page.get(kind.name, Raw(b"[]")), type=list[Raw])
+            entries = decode_json(page.get(kind.name, Raw(b"[]")), list[Raw])
         except msgspec.DecodeError:
             problems.append(Problem(kind.name, "", "the list is malformed"))
             return items, problems
@@ -244,13 +242,13 @@ def _take(entry: Raw, kind: Kind, items: list[Item], problems: list[Problem], ke
     raw = bytes(entry)
     try:
         members = decode_params(raw)
-        key = msgspec.json.decode(members[kind.key], type=str)
+        key = decode_json(members[kind.key], str)
         if kind is TOOLS:
             schema = members.get("inputSchema")
             if schema is None or bytes(schema)[:1] != b"{":
                 raise ValueError("its inputSchema is no object")
             if _HEADER_MARK in raw:
-                annotated(msgspec.json.decode(schema))
+                annotated(decode_json(schema))
         if not key:
             raise ValueError(f"its {kind.key} is empty")
     except (msgspec.DecodeError, KeyError, ValueError) as error:
@@ -268,13 +266,13 @@ def _header_paths(tools: list[Item]) -> dict[str, dict[str, tuple[str, ...]]]:
     return {
         item.key: paths
         for item in tools
-        if _HEADER_MARK in item.raw and (paths := annotated(msgspec.json.decode(item.raw)["inputSchema"]))
+        if _HEADER_MARK in item.raw and (paths := annotated(decode_json(item.raw)["inputSchema"]))
     }
 
 
 def _label(raw: bytes, kind: Kind) -> str:
     try:
-        found: Any = msgspec.json.decode(raw)
+        found: Any = decode_json(raw)
     except msgspec.DecodeError:
         return ""
     return str(found.get(kind.key, ""))[:100] if isinstance(found, dict) else ""

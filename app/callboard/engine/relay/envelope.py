@@ -5,7 +5,8 @@ unknown members and the order of keys survive. A :class:`msgspec.Raw` keeps the 
 what is kept for long.
 """
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import msgspec
 
@@ -26,7 +27,11 @@ class Envelope(msgspec.Struct):
 
 
 _envelope = msgspec.json.Decoder(Envelope)
-_params = msgspec.json.Decoder(Params)
+_params = msgspec.json.Decoder(Params | None)
+# an escape: a proper pair of surrogates, one alone, or any other
+_ESCAPE: Final = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
+)
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
 
@@ -34,14 +39,44 @@ encode = _encoder.encode
 def decode_envelope(message: bytes | bytearray | memoryview) -> Envelope:
     """Decode one message; raises msgspec.DecodeError for what is not a JSON object with proper members.
 
-    A member that is JSON ``null`` counts as raw ``null``, not as absent.
+    A member that is JSON ``null`` counts as raw ``null``, not as absent. What programs get wrong by cutting a text in
+    the middle of a character, an escaped surrogate without its other half, becomes U+FFFD.
     """
-    return _envelope.decode(message)
+    try:
+        return _envelope.decode(message)
+    except RecursionError:
+        raise _too_deep() from None
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        mended = _ESCAPE.sub(_without_half, message)
+        if mended == message:
+            raise
+        return _envelope.decode(mended)
+
+
+def _without_half(escape: "re.Match[bytes]") -> bytes:
+    return b"\\ufffd" if escape[1] is not None else escape[0]
 
 
 def decode_params(raw: Raw | bytes) -> Params:
     """The members of ``params``; empty when there are none. Raises msgspec.DecodeError when it is no object."""
-    return _params.decode(raw) if raw else {}
+    try:
+        return (_params.decode(raw) or {}) if raw else {}
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def decode_json(raw: Raw | bytes, kind: Any = Any) -> Any:
+    """A raw value as a plain one of a type; raises msgspec.DecodeError."""
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def _too_deep() -> msgspec.DecodeError:
+    return msgspec.DecodeError("nested too deeply")
 
 
 def raw_json(value: Any) -> Raw:
@@ -60,6 +95,13 @@ def notification_bytes(method: str, params: Params | bytes) -> bytes:
     """A notification as one message without newline."""
     body = params if isinstance(params, bytes) else _encoder.encode(params)
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encoder.encode(method), body)
+
+
+def answer_of(envelope: Envelope) -> Answer | None:
+    """The answer that a message holds, None if it holds none. An ``error`` that is null counts as absent."""
+    if envelope.error and not (envelope.result and bytes(envelope.error) == b"null"):
+        return Answer(error=envelope.error)
+    return Answer(result=envelope.result) if envelope.result else None
 
 
 def answer_bytes(request_id: bytes, answer: Answer) -> bytes:

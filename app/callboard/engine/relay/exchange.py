@@ -10,7 +10,7 @@ import msgspec
 
 from callboard.core.errors import CallboardError
 from callboard.core.protocol import METHOD_NOT_FOUND, SERVER_ERROR
-from callboard.engine.relay.envelope import Raw, error_answer, notification_bytes, raw_json
+from callboard.engine.relay.envelope import Raw, decode_json, error_answer, notification_bytes, raw_json
 from callboard.engine.upstream.base import Answer, Params, Request
 
 if TYPE_CHECKING:
@@ -333,6 +333,6 @@ def progress_token(meta: Params) -> Raw | None:
     token = meta.get("progressToken")
     if token is None:
         return None
-    if not isinstance(msgspec.json.decode(token), str | int):
+    if not isinstance(decode_json(token), str | int):
         raise msgspec.ValidationError("progressToken must be a string or an integer")
     return Raw(bytes(token))

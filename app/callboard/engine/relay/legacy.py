@@ -8,7 +8,7 @@ from callboard.core.errors import CallboardError
 from callboard.core.protocol import INVALID_PARAMS, LATEST_LEGACY, LEGACY, log_rank
 from callboard.engine.relay import hello
 from callboard.engine.relay.catalogue import BY_METHOD
-from callboard.engine.relay.envelope import Envelope, Raw, decode_params, result_answer
+from callboard.engine.relay.envelope import Envelope, Raw, answer_of, decode_json, decode_params, result_answer
 from callboard.engine.relay.errors import RpcError, invalid, unknown_method
 from callboard.engine.relay.exchange import Exchange, progress_token
 from callboard.engine.relay.router import text_member
@@ -32,7 +32,7 @@ class LegacyEra:
 
     async def initialize(self, scope: str, caller: str, params: Params) -> tuple[Session, Answer]:
         """Open a session; raises RpcError."""
-        hello_params: dict[str, Any] = {key: msgspec.json.decode(value) for key, value in params.items()}
+        hello_params: dict[str, Any] = {key: decode_json(value) for key, value in params.items()}
         asked = hello_params.get("protocolVersion")
         if not isinstance(asked, str):
             raise invalid("protocolVersion is missing")
@@ -153,8 +153,6 @@ class LegacyEra:
 
     def answer(self, session: Session | None, envelope: Envelope) -> None:
         """Take a client's answer to a server's question."""
-        if session is not None:
-            answer = Answer(error=envelope.error) if envelope.error else Answer(result=envelope.result)
+        answer = answer_of(envelope)
+        if session is not None and answer is not None:
             session.answered(bytes(envelope.id), answer)
-
-

@@ -20,7 +20,7 @@ from callboard.core.protocol import (
     log_rank,
 )
 from callboard.engine.relay.catalogue import BY_NOTIFICATION, Kind
-from callboard.engine.relay.envelope import Raw, error_answer, notification_bytes, raw_json
+from callboard.engine.relay.envelope import Raw, decode_json, error_answer, notification_bytes, raw_json
 from callboard.engine.relay.exchange import Exchange
 from callboard.engine.tasks import spawn
 from callboard.engine.upstream.base import Answer, Params, Upstream
@@ -279,6 +279,7 @@ def _text(raw: Raw | None) -> str:
     if raw is None:
         return ""
     try:
-        return msgspec.json.decode(raw, type=str)
+        text: str = decode_json(raw, str)
+        return text
     except msgspec.DecodeError:
         return ""

@@ -20,7 +20,7 @@ from callboard.core.protocol import (
 )
 from callboard.engine.relay import hello
 from callboard.engine.relay.catalogue import BY_METHOD
-from callboard.engine.relay.envelope import Envelope, Raw, decode_params, raw_json, result_answer
+from callboard.engine.relay.envelope import Envelope, Raw, decode_json, decode_params, raw_json, result_answer
 from callboard.engine.relay.errors import RpcError, invalid, unknown_method
 from callboard.engine.relay.exchange import Exchange, progress_token
 from callboard.engine.relay.link import wanted_level
@@ -102,7 +102,7 @@ class ModernEra:
         )
 
     def _exchange(self, caller: str, envelope: Envelope, params: Params, meta: Params) -> Exchange:
-        capabilities: Any = msgspec.json.decode(meta[META_CAPABILITIES])
+        capabilities: Any = decode_json(meta[META_CAPABILITIES])
         if not isinstance(capabilities, dict):
             raise invalid(f"{META_CAPABILITIES} must be an object")
         return Exchange(
@@ -176,7 +176,7 @@ class ModernEra:
         return result_answer(result)
 
     def _listen(self, scope: str, exchange: Exchange) -> None:
-        asked: Any = msgspec.json.decode(exchange.params.get("notifications", Raw(b"{}")))
+        asked: Any = decode_json(exchange.params.get("notifications", Raw(b"{}")))
         if not isinstance(asked, dict):
             raise invalid("notifications must be an object")
         wanted: dict[str, Any] = {member: True for member in FILTER.values() if asked.get(member) is True}

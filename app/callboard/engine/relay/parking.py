@@ -9,10 +9,8 @@ import asyncio
 import secrets
 from typing import Any, Final
 
-import msgspec
-
 from callboard.core.protocol import CLIENT_CAPABILITY, INTERNAL_ERROR, METHOD_NOT_FOUND
-from callboard.engine.relay.envelope import Raw, decode_params, encode, error_answer
+from callboard.engine.relay.envelope import Raw, decode_json, decode_params, encode, error_answer
 from callboard.engine.relay.exchange import Exchange
 from callboard.engine.relay.seal import Seal
 from callboard.engine.upstream.base import Answer, Params
@@ -142,6 +140,6 @@ def can_be_asked(capabilities: dict[str, Any], method: str, params: Params) -> b
     if not isinstance(offered, dict):
         return False
     if method == "elicitation/create" and offered:
-        mode = msgspec.json.decode(params["mode"]) if "mode" in params else "form"
+        mode = decode_json(params["mode"]) if "mode" in params else "form"
         return mode in offered or (mode == "form" and "url" not in offered)
     return True

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-import msgspec
-
 from callboard.core.errors import CallboardError
 from callboard.core.mcp_headers import value_at
 from callboard.core.protocol import LOGGED
@@ -19,7 +17,7 @@ from callboard.engine.calls.log import CallLog
 from callboard.engine.calls.record import says_error
 from callboard.engine.relay.catalogue import RESOURCES, TEMPLATES, TOOLS, Catalogue, Kind
 from callboard.engine.relay.delivery import Delivery
-from callboard.engine.relay.envelope import Raw, raw_json
+from callboard.engine.relay.envelope import Raw, decode_json, raw_json
 from callboard.engine.relay.errors import RpcError
 from callboard.engine.relay.exchange import Exchange, Watch
 from callboard.engine.relay.link import ServerLink
@@ -194,7 +192,7 @@ class Relay:
         paths = self.catalogue.header_paths(*owner) if owner is not None else {}
         if not paths:
             return {}
-        arguments = msgspec.json.decode(params.get("arguments", Raw(b"{}")))
+        arguments = decode_json(params.get("arguments", Raw(b"{}")))
         return {name: value_at(arguments, path) for name, path in paths.items()}
 
     # what links tell (the Hub)

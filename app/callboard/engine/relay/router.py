@@ -7,7 +7,7 @@ import msgspec
 
 from callboard.core.protocol import INVALID_PARAMS
 from callboard.engine.relay.catalogue import PROMPTS, TOOLS, Kind
-from callboard.engine.relay.envelope import Raw, decode_params, raw_json
+from callboard.engine.relay.envelope import Raw, decode_json, decode_params, raw_json
 from callboard.engine.relay.errors import RpcError, invalid, unknown_method
 from callboard.engine.relay.link import ServerLink
 from callboard.engine.upstream.base import Answer, Params
@@ -126,6 +126,7 @@ def text_member(params: Params, key: str) -> str:
     if raw is None:
         raise invalid(f"{key} is missing")
     try:
-        return msgspec.json.decode(raw, type=str)
+        text: str = decode_json(raw, str)
+        return text
     except msgspec.DecodeError:
         raise invalid(f"{key} must be a string") from None

@@ -116,7 +116,5 @@ def _fits(template: str, uri: str) -> bool:
 
 def list_result(kind: Kind, items: bytes, *, modern: bool) -> bytes:
     """The result of a list request: one page with everything."""
-    head = b'{%b:%b' % (encode(kind.name), items)
+    head = b"{%b:%b" % (encode(kind.name), items)
     return head + (b',"resultType":"complete","ttlMs":0,"cacheScope":"private"}' if modern else b"}")
-
-

@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
 import httpx2
-import msgspec
 
 from callboard.core.errors import CallboardError
 from callboard.core.launch import Launch, RemoteLaunch
 from callboard.core.mcp_headers import NAMED, encode_value, text_of, value_at
 from callboard.core.protocol import MODERN
-from callboard.engine.relay.envelope import Raw, notification_bytes, request_bytes
+from callboard.engine.relay.envelope import Raw, decode_json, notification_bytes, request_bytes
 from callboard.engine.tasks import cancel_and_wait, spawn
 from callboard.engine.upstream.base import Closed, Listener, Params, Peer
 from callboard.engine.upstream.event_stream import EventParser
@@ -155,7 +154,7 @@ class HttpUpstream(RpcConnection):
             headers["mcp-protocol-version"] = MODERN
             headers["mcp-method"] = method
             if method in NAMED and NAMED[method] in params:
-                headers["mcp-name"] = encode_value(str(msgspec.json.decode(params[NAMED[method]])))
+                headers["mcp-name"] = encode_value(str(decode_json(params[NAMED[method]])))
             if method == "tools/call":
                 headers |= self._argument_headers(params)
         elif self.info.protocol:
@@ -163,10 +162,10 @@ class HttpUpstream(RpcConnection):
         return headers
 
     def _argument_headers(self, params: Params) -> dict[str, str]:
-        paths = self._header_paths(str(msgspec.json.decode(params.get("name", Raw(b'""')))))
+        paths = self._header_paths(str(decode_json(params.get("name", Raw(b'""')))))
         if not paths:
             return {}
-        arguments = msgspec.json.decode(params.get("arguments", Raw(b"{}")))
+        arguments = decode_json(params.get("arguments", Raw(b"{}")))
         texts = {name: text_of(value_at(arguments, path)) for name, path in paths.items()}
         return {f"mcp-param-{name}": encode_value(text) for name, text in texts.items() if text is not None}
 

@@ -31,7 +31,9 @@ from callboard.engine.relay.envelope import (
     Envelope,
     Raw,
     answer_bytes,
+    answer_of,
     decode_envelope,
+    decode_json,
     decode_params,
     error_answer,
     notification_bytes,
@@ -172,14 +174,14 @@ class RpcConnection:
             else:
                 self._on_notification(envelope, own)
             return True
-        if not (envelope.result or envelope.error):
+        answer = answer_of(envelope)
+        if answer is None:
             return False
         number = _number(envelope.id)
         if number is None and own is not None:
             number = own.id
         call = self.pending.pop(number, None) if number is not None else None
         if call is not None:
-            answer = Answer(error=envelope.error) if envelope.error else Answer(result=envelope.result)
             call.listener.on_answer(answer)
         return bool(envelope.id) or own is not None  # a late answer, or one to an id not ours, is dropped
 
@@ -272,7 +274,7 @@ class RpcConnection:
     def _take_discovery(self, answer: Answer) -> bool:
         if answer.result is not None:
             with contextlib.suppress(msgspec.DecodeError):
-                found = msgspec.json.decode(answer.result, type=dict[str, Any])
+                found = decode_json(answer.result, dict[str, Any])
                 supported = found.get("supportedVersions")
                 if isinstance(supported, list) and MODERN in supported:
                     self.info = _discovered(found)
@@ -303,7 +305,7 @@ class RpcConnection:
         if answer.error is not None or answer.result is None:
             raise CallboardError("handshake-failed", f"The server refused the handshake: {error_text(answer)}.")
         try:
-            found = msgspec.json.decode(answer.result, type=dict[str, Any])
+            found = decode_json(answer.result, dict[str, Any])
         except msgspec.DecodeError:
             raise CallboardError("handshake-failed", "The server's answer to initialize is no object.") from None
         self.info = _initialized(found)
@@ -385,7 +387,7 @@ def _error(answer: Answer) -> dict[str, Any]:
     if answer.error is None:
         return {}
     try:
-        found = msgspec.json.decode(answer.error)
+        found = decode_json(answer.error)
     except msgspec.DecodeError:
         return {}
     return found if isinstance(found, dict) and isinstance(found.get("code", 0), int) else {}
