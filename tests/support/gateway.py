@@ -3,16 +3,19 @@
 import asyncio
 import itertools
 import json
+import os
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
 from callboard.core.errors import CallboardError
-from callboard.core.launch import Launch, LocalLaunch
+from callboard.core.launch import Launch, LocalLaunch, RemoteLaunch
+from callboard.core.mcp_headers import encode_value
 from callboard.core.protocol import META_CAPABILITIES, META_CLIENT, META_VERSION, MODERN
 from callboard.engine.calls.log import CallLog
 from callboard.engine.gateway.access import Access
@@ -21,10 +24,12 @@ from callboard.engine.gateway.mcp import McpEndpoint
 from callboard.engine.gateway.server import HOST, GatewayServer, listen
 from callboard.engine.relay.relay import Relay
 from callboard.engine.upstream.base import Upstream
+from callboard.engine.upstream.http import HttpUpstream
 from callboard.engine.upstream.stdio import StdioUpstream
 from callboard.system.child_environment import child_environment
 
-FIXTURE = Path(__file__).parent / "servers" / "mcp_fixture.py"
+SERVERS = Path(__file__).parent / "servers"
+FIXTURE = SERVERS / "mcp_fixture.py"
 TOKENS = {"token-a": "a", "token-b": "b"}
 
 
@@ -72,10 +77,29 @@ class TestGateway:
         await self.relay.catalogue.settled(name)
         return upstream
 
-    async def start_fixture(self, name: str, era: str, *, modern: bool | None = None) -> Upstream:
+    async def start_fixture(self, name: str, era: str, *options: str, modern: bool | None = None) -> Upstream:
         """Start the fixture server over stdio."""
-        launch = LocalLaunch((sys.executable, str(FIXTURE), "--era", era, "--name", name))
-        return await self.connect(name, lambda link: stdio(link, modern), launch)
+        return await self.start(name, FIXTURE, "--era", era, "--name", name, *options, modern=modern)
+
+    async def start(self, name: str, script: Path, *options: str, modern: bool | None = None) -> Upstream:
+        """Start a server that is a script."""
+        return await self.connect(name, lambda link: stdio(link, modern), python(script, *options))
+
+    async def reach(self, name: str, url: str, *, modern: bool | None = None, transport: str = "http") -> Upstream:
+        """Connect a server over HTTP."""
+
+        def make(link: Any) -> HttpUpstream:
+            return HttpUpstream(link, modern=modern, header_paths=lambda t: self.relay.catalogue.header_paths(name, t))
+
+        return await self.connect(name, make, RemoteLaunch(url, transport=transport))
+
+    async def lose(self, name: str) -> None:
+        """Wait until a server's connection has ended, and say so to the relay, as the supervisor does."""
+        upstream = self.servers.ready[name]
+        await upstream.closed
+        await upstream.close()
+        del self.servers.ready[name]
+        self.relay.disconnected(name)
 
     def legacy(self, scope: str = "", token: str = "token-a", **capabilities: Any) -> "LegacyClient":
         """A legacy client, not yet initialized."""
@@ -90,13 +114,37 @@ class TestGateway:
         return f"{self.url}/servers/{scope}/mcp" if scope else f"{self.url}/mcp"
 
 
+def python(script: Path, *options: str) -> LocalLaunch:
+    """A script that needs the standard library alone."""
+    return LocalLaunch((sys.executable, "-S", "-E", str(script), *options))
+
+
 def stdio(link: Any, modern: bool | None = None) -> StdioUpstream:
     """An unconnected stdio upstream with this process's environment."""
-    import os
-
     return StdioUpstream(
         link, environment=child_environment(os.environ, frozen=False), on_stderr=lambda data: None, modern=modern
     )
+
+
+@contextmanager
+def http_server(script: Path, *options: str) -> Iterator[str]:
+    """A script that serves HTTP on loopback and prints its port; yields its address without a path."""
+    process = subprocess.Popen(
+        [sys.executable, "-S", "-E", str(script), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        yield f"http://{HOST}:{int(process.stdout.readline())}"
+    finally:
+        process.stdin.close()
+        process.wait(10)
+        process.stdout.close()
+
+
+def http_fixture(era: str, name: str = "one", *options: str) -> Any:
+    """The fixture server over HTTP; see :func:`http_server`."""
+    return http_server(FIXTURE, "--era", era, "--name", name, "--http", "0", *options)
 
 
 @asynccontextmanager
@@ -139,6 +187,7 @@ class _Client:
         self.http = httpx2.AsyncClient(trust_env=False, verify=False, timeout=20.0)
         self.numbers = itertools.count(1)
         self.heard: list[dict[str, Any]] = []
+        self.asked: list[dict[str, Any]] = []
         self.answers: dict[str, Callable[[dict[str, Any]], Any]] = {}
 
     async def __aenter__(self) -> Any:
@@ -177,6 +226,13 @@ class _Client:
         return [message for message in self.heard if message.get("method") == method]
 
 
+class Refuse:
+    """An answer of a legacy client that is an error."""
+
+    def __init__(self, code: int, message: str) -> None:
+        self.error = {"code": code, "message": message}
+
+
 class LegacyClient(_Client):
     """A client of revision 2025-11-25. ``answers`` says what it answers to the server's questions, by method."""
 
@@ -203,9 +259,9 @@ class LegacyClient(_Client):
         answer = await self.post({"jsonrpc": "2.0", "method": method, "params": params or {}})
         assert answer.status_code == 202
 
-    async def request(self, method: str, params: dict[str, Any] | None = None, *, id: Any = None) -> dict[str, Any]:
+    async def request(self, method: str, params: dict[str, Any] | None = None, *, number: Any = None) -> dict[str, Any]:
         """Send a request and return the whole answer."""
-        number = next(self.numbers) if id is None else id
+        number = next(self.numbers) if number is None else number
         return await self.exchange({"jsonrpc": "2.0", "id": number, "method": method, "params": params or {}})
 
     async def call(self, tool: str, arguments: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
@@ -216,20 +272,17 @@ class LegacyClient(_Client):
         await super().hear(message)
         if "id" in message and message.get("method") in self.answers:
             result = self.answers[message["method"]](message["params"])
-            answer = await self.post({"jsonrpc": "2.0", "id": message["id"], "result": result})
+            part = {"error": result.error} if isinstance(result, Refuse) else {"result": result}
+            answer = await self.post({"jsonrpc": "2.0", "id": message["id"], **part})
             assert answer.status_code == 202
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
         """Hold the GET stream open and take what comes."""
         ready = asyncio.Event()
-        task = asyncio.create_task(self._listen(ready))
-        await ready.wait()
-        try:
+        async with in_background(self._listen(ready)):
+            await ready.wait()
             yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
 
     async def _listen(self, ready: asyncio.Event) -> None:
         async with self.http.stream("GET", self.url, headers=self.headers, timeout=None) as answer:
@@ -245,7 +298,9 @@ class ModernClient(_Client):
 
     name = "modern-test"
 
-    def message(self, method: str, params: dict[str, Any] | None = None, *, id: Any = None, **meta: Any) -> dict[str, Any]:
+    def message(
+        self, method: str, params: dict[str, Any] | None = None, *, number: Any = None, **meta: Any
+    ) -> dict[str, Any]:
         """A request with the metadata that every one needs."""
         own = {
             META_VERSION: MODERN,
@@ -253,7 +308,7 @@ class ModernClient(_Client):
             META_CAPABILITIES: self.capabilities,
             **meta,
         }
-        number = next(self.numbers) if id is None else id
+        number = next(self.numbers) if number is None else number
         return {"jsonrpc": "2.0", "id": number, "method": method, "params": {**(params or {}), "_meta": own}}
 
     def headers_for(self, message: dict[str, Any]) -> dict[str, str]:
@@ -261,17 +316,53 @@ class ModernClient(_Client):
         headers = {"mcp-protocol-version": MODERN, "mcp-method": message["method"]}
         name = message["params"].get("name") or message["params"].get("uri")
         if name and message["method"] in ("tools/call", "prompts/get", "resources/read"):
-            headers["mcp-name"] = name
+            headers["mcp-name"] = encode_value(name)
         return headers
 
-    async def request(self, method: str, params: dict[str, Any] | None = None, *, id: Any = None, **meta: Any) -> Any:
+    async def request(
+        self, method: str, params: dict[str, Any] | None = None, *, number: Any = None, **meta: Any
+    ) -> Any:
         """Send a request and return the whole answer."""
-        message = self.message(method, params, id=id, **meta)
+        message = self.message(method, params, number=number, **meta)
         return await self.exchange(message, self.headers_for(message))
 
-    async def call(self, tool: str, arguments: dict[str, Any] | None = None, **more: Any) -> Any:
-        """Call a tool and return the whole answer."""
-        return await self.request("tools/call", {"name": tool, "arguments": arguments or {}, **more})
+    async def call(self, tool: str, arguments: dict[str, Any] | None = None, **meta: Any) -> Any:
+        """Call a tool, answer what it asks as ``answers`` says, and return the whole answer."""
+        return await self.complete("tools/call", {"name": tool, "arguments": arguments or {}}, **meta)
+
+    async def complete(self, method: str, params: dict[str, Any], **meta: Any) -> Any:
+        """Make a request and repeat it with the answers to what is asked, in as many rounds as it takes."""
+        answer = await self.request(method, params, **meta)
+        while answer.get("result", {}).get("resultType") == "input_required":
+            self.asked.append(answer["result"])
+            answer = await self.request(method, {**params, **self.retry(answer["result"])}, **meta)
+        return answer
+
+    def retry(self, result: dict[str, Any]) -> dict[str, Any]:
+        """What the repeated request carries besides."""
+        questions = result.get("inputRequests", {})
+        responses = {key: self.answers[asked["method"]](asked.get("params", {})) for key, asked in questions.items()}
+        state = {"requestState": result["requestState"]} if "requestState" in result else {}
+        return {"inputResponses": responses, **state}
+
+    @asynccontextmanager
+    async def listening(self, *, number: Any = "listen", **wanted: Any) -> AsyncIterator[None]:
+        """Hold ``subscriptions/listen`` open and take what comes, once it was acknowledged."""
+        message = self.message("subscriptions/listen", {"notifications": wanted}, number=number)
+        async with in_background(self.exchange(message, self.headers_for(message))) as task:
+            await until(lambda: task.done() or self.of("notifications/subscriptions/acknowledged"))
+            yield
+
+
+@asynccontextmanager
+async def in_background(coroutine: Coroutine[Any, Any, Any]) -> AsyncIterator["asyncio.Task[Any]"]:
+    """Run something beside the body, and end it with the body."""
+    task = asyncio.create_task(coroutine)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 def text_of(answer: dict[str, Any]) -> str:
@@ -283,6 +374,6 @@ def text_of(answer: dict[str, Any]) -> str:
 async def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
     """Wait for a condition."""
     async with asyncio.timeout(seconds):
-        while not (found := condition()):
+        while not (found := condition()):  # noqa: ASYNC110  whatever the condition is of tells nobody
             await asyncio.sleep(0.01)
     return found
