@@ -103,17 +103,17 @@ class Runner:
 
         Waits ``timeouts.start`` seconds at most. Raises ``disabled`` and ``server-not-ready``.
         """
-        if self.upstream is not None:
-            return self.upstream
+        upstream = self.upstream
+        if upstream is not None and not upstream.closed.done():
+            return upstream
         self._check_wanted()
         if self._starts_by_call():
             self.start()
-        elif self.status.state is State.RESTARTING and self.status.attempt == 1:
-            self._wake.set()  # somebody waits: the first restart comes without a pause
-        elif not self._coming():
+        elif upstream is None and not self._coming():
             raise self._not_ready()
         waiter: asyncio.Future[Upstream] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
+        self._wake.set()
         try:
             async with asyncio.timeout(self.entry.timeouts.start):
                 return await waiter
@@ -219,11 +219,14 @@ class Runner:
             self._life = None
 
     async def _what_next(self) -> supervision.Event | None:
-        self._wake.clear()
-        if self.status.next_retry is not None and not self._again:
+        state = self.status
+        if state.next_retry is not None:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, self.status.next_retry - time.time())):
-                    await self._wake.wait()
+                async with asyncio.timeout(max(0.0, state.next_retry - time.time())):
+                    # Somebody who waits is spared the first pause, but not those of a server that fails again.
+                    while self.status is state and not self._again and not (self._waiters and state.attempt == 1):
+                        self._wake.clear()
+                        await self._wake.wait()
         if self._again:
             return supervision.StartWanted()
         return supervision.RetryDue() if self.status.next_retry is not None else None

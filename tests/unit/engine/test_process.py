@@ -374,7 +374,8 @@ async def test_nothing_survives_the_killing_of_the_process_that_owns_it():
     host = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert host.stdout is not None
     pid = int(await asyncio.to_thread(host.stdout.readline))
-    assert is_running(pid)
+    # From the moment on that the program itself runs; until then the next engine would have to find it.
+    await until(lambda: Path(f"/proc/{pid}/cmdline").read_bytes().startswith(os.fsencode(sys.executable)))
     host.kill()
     await asyncio.to_thread(host.wait)
     host.stdout.close()

@@ -380,6 +380,25 @@ async def test_a_call_does_not_wait_out_the_first_pause(world: World):
     assert second.pid != first.pid
 
 
+async def test_a_call_right_after_the_end_gets_the_next_connection(world: World):
+    world.apply(odd=odd(restart=Restart(delay=3000)))
+    first = await world.supervisor.upstream("odd")
+    os.kill(first.pid or 0, signal.SIGKILL)
+    await first.closed
+    second = await world.supervisor.upstream("odd")
+    assert not second.closed.done()
+
+
+async def test_calls_wait_out_the_pauses_of_a_server_that_fails_again(world: World, tmp_path: Path):
+    mark = tmp_path / "starts"
+    entry = odd("--mark", mark, "--crash-before", "1", restart=Restart(delay=3000), timeouts=Timeouts(start=0.5))
+    world.apply(odd=entry)
+    await world.reach(State.RESTARTING)
+    with pytest.raises(CallboardError, match=r"not ready \(restarting\)"):
+        await world.supervisor.upstream("odd")
+    assert len(mark.read_text().split()) == 2
+
+
 async def test_stopping_during_a_pause_starts_nothing(world: World, tmp_path: Path):
     mark = tmp_path / "starts"
     world.apply(odd=odd("--mark", mark, "--crash-before", "1", restart=Restart(delay=3000)))
