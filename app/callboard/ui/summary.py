@@ -16,7 +16,8 @@ class Summary:
     """Counts of servers by what a person wants to know."""
 
     running: int = 0
-    busy: int = 0
+    starting: int = 0
+    stopping: int = 0
     attention: int = 0
     failed: int = 0
     total: int = 0
@@ -28,7 +29,7 @@ class Summary:
             return Severity.FAILED
         if self.attention:
             return Severity.ATTENTION
-        if self.busy:
+        if self.starting or self.stopping:
             return Severity.BUSY
         return Severity.FINE if self.running else Severity.OFF
 
@@ -37,15 +38,21 @@ class Summary:
         tr = QCoreApplication.translate
         if not self.total:
             return tr("Summary", "No servers yet")
-        parts = [tr("Summary", "%n running", None, self.running)]
-        if self.busy:
-            parts.append(tr("Summary", "%n starting or stopping", None, self.busy))
+        parts = []
+        if self.running:
+            parts.append(tr("Summary", "%n running", None, self.running))
+        if self.starting:
+            parts.append(tr("Summary", "%n starting", None, self.starting))
+        if self.stopping:
+            parts.append(tr("Summary", "%n stopping", None, self.stopping))
         if self.attention == 1:
             parts.append(tr("Summary", "1 needs attention"))
         elif self.attention:
             parts.append(tr("Summary", "%n need attention", None, self.attention))
         if self.failed:
             parts.append(tr("Summary", "%n failed", None, self.failed))
+        if not parts:
+            return tr("Summary", "All stopped")
         return " · ".join(parts)
 
 
@@ -55,7 +62,8 @@ def summarize(servers: Iterable[ServerView]) -> Summary:
     by = [view.severity for view in views]
     return Summary(
         running=sum(view.state in RUNNING for view in views),
-        busy=by.count(Severity.BUSY),
+        starting=sum(view.state is State.STARTING for view in views),
+        stopping=sum(view.state is State.STOPPING for view in views),
         attention=by.count(Severity.ATTENTION),
         failed=by.count(Severity.FAILED),
         total=len(views),
