@@ -79,7 +79,7 @@ def test_spans(seconds: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("ms", "text"),
-    [(None, "\N{EN DASH}"), (1.25, "1.3 ms"), (250.4, "250 ms"), (1500, "1.50 s"), (61_000, "1 min 1 s")],,
+    [(None, "\N{EN DASH}"), (1.25, "1.3 ms"), (250.4, "250 ms"), (1500, "1.50 s"), (61_000, "1 min 1 s")],
 )
 def test_durations(ms: float | None, text: str) -> None:
     assert formats.duration(ms) == text
