@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from callboard.core.errors import CallboardError
-from callboard.core.protocol import METHOD_NOT_FOUND, SERVER_ERROR
-from callboard.engine.relay.envelope import Raw, decode_json, error_answer, notification_bytes, raw_json
+from callboard.core.protocol import METHOD_NOT_FOUND, SERVER_ERROR, log_rank
+from callboard.engine.relay.envelope import NULL, Raw, decode_json, error_answer, notification_bytes, raw_json
 from callboard.engine.upstream.base import Answer, Params, Request
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from callboard.engine.relay.link import ServerLink
 
 MAX_WAITING_MESSAGES = 1000  # for a client that does not read: older progress is dropped first
+LOG_MESSAGE = "notifications/message"
+_NOTIFICATION = b'{"jsonrpc":"2.0","method"'
 
 
 class Asker(Protocol):
@@ -42,6 +44,8 @@ class Exchange:
 
     __slots__ = (
         "_finish",
+        "_held",
+        "_held_since",
         "_late",
         "_on_done",
         "_wake",
@@ -117,6 +121,8 @@ class Exchange:
         self.time_limit = 0.0  # seconds without progress after which the call is given up, 0 for none
         self.deadline = 0.0
         self.expires = 0.0
+        self._held = 0
+        self._held_since = 0.0
         self._finish: Finish | None = None
         self._on_done = on_done
         self._wake: asyncio.Future[None] | None = None
@@ -164,9 +170,40 @@ class Exchange:
         """Send a message to the client ahead of the answer."""
         if self.answer is None:
             if len(self.messages) >= MAX_WAITING_MESSAGES:
-                self.messages.popleft()
+                self._drop_oldest()
             self.messages.append(message)
             self.wake()
+
+    def _drop_oldest(self) -> None:
+        for index, message in enumerate(self.messages):
+            if message.startswith(_NOTIFICATION):  # a question must reach the client
+                del self.messages[index]
+                return
+
+    # time limits
+
+    @property
+    def held(self) -> bool:
+        """True while the client is being asked: the person's time is not the server's."""
+        return self._held > 0
+
+    def hold(self) -> None:
+        """The time limits rest until :meth:`release` was called as often."""
+        if not self._held:
+            self._held_since = time.monotonic()
+        self._held += 1
+
+    def release(self) -> None:
+        """See :meth:`hold`."""
+        self._held -= 1
+        if not self._held:
+            self.expires += time.monotonic() - self._held_since
+            self.extend()
+
+    def extend(self) -> None:
+        """The server shows that it is at work: its time begins anew, up to the hard limit."""
+        if self.time_limit:
+            self.deadline = min(time.monotonic() + self.time_limit, self.expires)
 
     # how it ends
 
@@ -201,6 +238,7 @@ class Exchange:
         if self.answer is None:
             self.answer = answer
             self.interim = True
+            self.hold()
             self.wake()
 
     def rearm(self) -> None:
@@ -208,10 +246,10 @@ class Exchange:
         self.answer, self._late = self._late, None
         self.interim = False
         self.streaming = False
+        self.slow = False
         self.started = time.monotonic()
         self.messages.clear()
-        if self.time_limit:
-            self.deadline = min(self.started + self.time_limit, self.expires)
+        self.release()
 
     def fail(self, error: CallboardError) -> None:
         """Answer with an error of ours."""
@@ -253,14 +291,15 @@ class Exchange:
 
     def on_progress(self, params: Params) -> None:
         """See Listener. The client gets its own token back (2025-11-25, basic/utilities/progress)."""
-        if self.time_limit:
-            self.deadline = min(time.monotonic() + self.time_limit, self.expires)
+        self.extend()
         if self.token is not None:
             params["progressToken"] = self.token
             self.push(notification_bytes("notifications/progress", params))
 
     def on_notification(self, method: str, params: Params) -> None:
-        """See Listener."""
+        """See Listener. Log messages come from the level on that the client wants."""
+        if method == LOG_MESSAGE and (self.log_rank is None or rank_of(params) < self.log_rank):
+            return
         self.push(notification_bytes(method, params))
 
     async def on_request(self, method: str, params: Params) -> Answer:
@@ -308,11 +347,11 @@ class Watch:
         now = time.monotonic()
         for exchange in list(self._exchanges):
             if exchange.interim:
-                continue  # the person's time is not the server's
+                continue
             if not exchange.slow:
                 exchange.slow = True
                 exchange.wake()
-            if exchange.deadline and now >= exchange.deadline:
+            if exchange.deadline and now >= exchange.deadline and not exchange.held:
                 _give_up(exchange)
             elif not exchange.streaming and now - exchange.started > self.STREAM_AFTER:
                 exchange.stream()
@@ -322,10 +361,21 @@ class Watch:
 
 def _give_up(exchange: Exchange) -> None:
     request, exchange.request = exchange.request, None
+    limit = f"{exchange.time_limit:g} s"
     if request is not None:
         request.cancel("timed out")
-    limit = f"{exchange.time_limit:g} s"
-    exchange.fail(CallboardError("call-timeout", f"The server did not answer within {limit} and was told to stop."))
+        reason = f"The server did not answer within {limit} and was told to stop."
+    else:
+        reason = f"The server was not free for this call within {limit}."
+    exchange.fail(CallboardError("call-timeout", reason))
+
+
+def rank_of(params: Params) -> int:
+    """The severity of a log message."""
+    try:
+        return log_rank(decode_json(params.get("level", NULL), str))
+    except msgspec.DecodeError:
+        return log_rank("")
 
 
 def progress_token(meta: Params) -> Raw | None:

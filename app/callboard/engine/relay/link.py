@@ -5,6 +5,7 @@ again" (list_changed, resources/updated), which go to those who subscribed.
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -20,8 +21,8 @@ from callboard.core.protocol import (
     log_rank,
 )
 from callboard.engine.relay.catalogue import BY_NOTIFICATION, Kind
-from callboard.engine.relay.envelope import Raw, decode_json, error_answer, notification_bytes, raw_json
-from callboard.engine.relay.exchange import Exchange
+from callboard.engine.relay.envelope import Raw, decode_json, error_answer, raw_json
+from callboard.engine.relay.exchange import LOG_MESSAGE, Exchange, rank_of
 from callboard.engine.tasks import spawn
 from callboard.engine.upstream.base import Answer, Params, Upstream
 
@@ -57,7 +58,8 @@ class ServerLink:
         self.has_tasks = False  # the server may answer with tasks, whose ids must be remembered
         self._hub = hub
         self._asks = False  # a legacy server that has once asked is served one client at a time
-        self._queue: list[tuple[Exchange, Callable[[], None]]] = []
+        self._queue: deque[tuple[Exchange, Callable[[], None]]] = deque()
+        self._passing = False
         self._subscribers: dict[str, int] = {}
         self._level: int | None = None
         self._listening: ListenStream | None = None
@@ -93,12 +95,22 @@ class ServerLink:
     def finished(self, exchange: Exchange) -> None:
         """A request has its answer: the next client's turn."""
         self.in_flight.discard(exchange)
-        if self._queue:
-            self._queue = [(waiting, send) for waiting, send in self._queue if not waiting.done]
-        while self._queue and not any(other.owner != self._queue[0][0].owner for other in self.in_flight):
-            waiting, send = self._queue.pop(0)
-            self.in_flight.add(waiting)
-            send()
+        if self._queue and not self._passing:
+            self._passing = True  # one that fails at once must not pass the turn on within its own
+            try:
+                self._pass_turn()
+            finally:
+                self._passing = False
+
+    def _pass_turn(self) -> None:
+        while self._queue:
+            waiting, send = self._queue[0]
+            if not waiting.done and any(other.owner != waiting.owner for other in self.in_flight):
+                return
+            self._queue.popleft()
+            if not waiting.done:
+                self.in_flight.add(waiting)
+                send()
 
     # the peer of the upstream
 
@@ -110,21 +122,10 @@ class ServerLink:
             uri = _text(params.get("uri"))
             if uri:
                 self._hub.resource_updated(self, uri, params)
-        elif method == "notifications/message":
-            self._on_log(params)
-        elif method != "notifications/cancelled":
-            owner = self._only_owner()
-            if owner is not None:
-                owner.push(notification_bytes(method, params))
-
-    def _on_log(self, params: Params) -> None:
-        rank = log_rank(_text(params.get("level")))
-        owner = self._only_owner()
-        if owner is not None:
-            if owner.log_rank is not None and rank >= owner.log_rank:
-                owner.push(notification_bytes("notifications/message", params))
-        elif not self.in_flight:
-            self._hub.log_message(self, rank, params)
+        elif (owner := self._only_owner()) is not None:
+            owner.on_notification(method, params)
+        elif method == LOG_MESSAGE and not self.in_flight:
+            self._hub.log_message(self, rank_of(params), params)
 
     async def on_server_request(self, method: str, params: Params) -> Answer:
         """See Peer. A question without a request goes to the client whose call is the only one in flight."""

@@ -32,8 +32,10 @@ class Subscription:
         return raw_json({META_SUBSCRIPTION: Raw(self.exchange.request_id)})
 
     def tell(self, method: str, params: Params) -> None:
-        """Send one notification."""
-        self.exchange.push(notification_bytes(method, params | {"_meta": self.meta()}))
+        """Send one notification; the same one does not wait twice for a client that does not read."""
+        message = notification_bytes(method, params | {"_meta": self.meta()})
+        if message not in self.exchange.messages:
+            self.exchange.push(message)
 
 
 class Listeners:

@@ -67,12 +67,12 @@ class Parking:
     def retry(self, key: str, caller: str, responses: Raw | None) -> Exchange | None:
         """The client repeats its request with answers: the exchange that goes on, None if nothing waits."""
         waiting = self._waiting.get(key)
-        if waiting is None or waiting.caller != caller or waiting.asking is not None:
-            return None
+        if waiting is None or waiting.caller != caller or not waiting.exchange.interim:
+            return None  # also a state that is used a second time while its call goes on
+        answers = decode_params(responses or b"")
         if waiting.timer is not None:
             waiting.timer.cancel()
             waiting.timer = None
-        answers = decode_params(responses or b"")
         for name, (_, _, future) in list(waiting.questions.items()):
             if name in answers and not future.done():
                 future.set_result(Answer(result=bytes(answers[name])))
@@ -81,21 +81,27 @@ class Parking:
         if waiting.questions:
             self._put(waiting)
         elif waiting.exchange.done:
-            self.forget(waiting.exchange)
+            self._drop(waiting)
         return waiting.exchange
 
     def forget(self, exchange: Exchange) -> None:
-        """The call is over, whatever its questions."""
-        waiting = self._by_exchange.pop(exchange, None)
+        """The call is over, whatever its questions. A client that is away to ask may still come for the answer."""
+        waiting = self._by_exchange.get(exchange)
         if waiting is None:
             return
+        for _, _, future in waiting.questions.values():
+            if not future.done():
+                future.set_result(error_answer(INTERNAL_ERROR, "the client did not answer"))
+        waiting.questions.clear()
+        if not exchange.interim or exchange.cancelled:
+            self._drop(waiting)
+
+    def _drop(self, waiting: Waiting) -> None:
+        self._by_exchange.pop(waiting.exchange, None)
         self._waiting.pop(waiting.key, None)
         for handle in (waiting.asking, waiting.timer):
             if handle is not None:
                 handle.cancel()
-        for _, _, future in waiting.questions.values():
-            if not future.done():
-                future.set_result(error_answer(INTERNAL_ERROR, "the client did not answer"))
 
     def _put(self, waiting: Waiting) -> None:
         """Ask with all questions that are open once the loop has taken in what the server sent."""
@@ -117,6 +123,7 @@ class Parking:
     def _too_late(self, waiting: Waiting) -> None:
         waiting.timer = None
         waiting.exchange.cancel("the client did not answer")
+        self._drop(waiting)
 
 
 class ModernAsker:
@@ -135,11 +142,16 @@ class ModernAsker:
 
 
 def can_be_asked(capabilities: dict[str, Any], method: str, params: Params) -> bool:
-    """True if a client with these capabilities takes this question (elicitation has a mode of its own)."""
+    """True if a client with these capabilities takes this question.
+
+    An empty ``elicitation`` means forms alone; tools in sampling need a capability of their own.
+    """
     offered = capabilities.get(CLIENT_CAPABILITY.get(method, ""))
     if not isinstance(offered, dict):
         return False
-    if method == "elicitation/create" and offered:
+    if method == "elicitation/create":
         mode = decode_json(params["mode"]) if "mode" in params else "form"
         return mode in offered or (mode == "form" and "url" not in offered)
+    if method == "sampling/createMessage" and ("tools" in params or "toolChoice" in params):
+        return "tools" in offered
     return True

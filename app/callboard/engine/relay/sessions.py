@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from callboard.core.errors import CallboardError
-from callboard.core.protocol import CLIENT_CAPABILITY, METHOD_NOT_FOUND
+from callboard.core.protocol import METHOD_NOT_FOUND
 from callboard.engine.relay.envelope import encode, error_answer, notification_bytes, raw_json, request_bytes
 from callboard.engine.relay.exchange import Exchange
+from callboard.engine.relay.parking import can_be_asked
 from callboard.engine.upstream.base import Answer, Params
 
 IDLE_SECONDS: Final = 24 * 3600.0
@@ -24,14 +25,15 @@ class Stream:
     """A GET stream of a session; read by the gateway. Engine loop only."""
 
     def __init__(self) -> None:
-        self.messages: deque[bytes] = deque()
+        self.messages: deque[bytes] = deque(maxlen=MAX_BACKLOG)
         self.closed = False
         self._wake: asyncio.Future[None] | None = None
 
     def push(self, message: bytes) -> None:
-        """Send a message."""
-        self.messages.append(message)
-        self._signal()
+        """Send a message; the same one does not wait twice for a client that does not read."""
+        if message not in self.messages:
+            self.messages.append(message)
+            self._signal()
 
     def close(self) -> None:
         """End the stream from our side."""
@@ -83,7 +85,7 @@ class Session:
         self.last_used = time.monotonic()
         self.closed = False
         self._on_done = on_done
-        self._questions: dict[int, asyncio.Future[Answer]] = {}
+        self._questions: dict[int, tuple[Exchange, asyncio.Future[Answer]]] = {}
         self._next = 0
         self._streams: list[Stream] = []
         self._backlog: deque[bytes] = deque(maxlen=MAX_BACKLOG)
@@ -92,6 +94,9 @@ class Session:
         """One of the session's exchanges has its last answer."""
         if self.exchanges.get(exchange.request_id) is exchange:
             del self.exchanges[exchange.request_id]
+        for asking, future in self._questions.values():
+            if asking is exchange and not future.done():
+                future.set_result(error_answer(METHOD_NOT_FOUND, "the call is over"))
         self._on_done(exchange)
 
     # messages outside of any request
@@ -109,11 +114,14 @@ class Session:
         stream.close()
         with contextlib.suppress(ValueError):
             self._streams.remove(stream)
-        self._backlog.extend(stream.messages)
+        while stream.messages:
+            self._tell(stream.messages.popleft())
 
     def tell(self, method: str, params: Params) -> None:
         """A notification outside of any request; the same one is not queued twice."""
-        message = notification_bytes(method, params)
+        self._tell(notification_bytes(method, params))
+
+    def _tell(self, message: bytes) -> None:
         if self._streams:
             self._streams[-1].push(message)
         elif message not in self._backlog:
@@ -123,32 +131,37 @@ class Session:
 
     async def ask(self, exchange: Exchange, method: str, params: Params) -> Answer:
         """Put a server's question on the stream of the request that caused it; see Asker."""
-        if CLIENT_CAPABILITY.get(method, "") not in self.capabilities or self.closed:
+        if self.closed or not can_be_asked(self.capabilities, method, params):
             return error_answer(METHOD_NOT_FOUND, f"the client does not offer {method}")
         self._next += 1
         number = self._next
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._questions[number] = future
+        self._questions[number] = exchange, future
         exchange.push(request_bytes(number, method, params))
-        saved, exchange.deadline = exchange.deadline, 0.0  # the person's time is not the server's
+        exchange.hold()
         try:
             async with asyncio.timeout(ASK_SECONDS):
                 return await future
         except TimeoutError:
-            exchange.push(notification_bytes("notifications/cancelled", {"requestId": raw_json(number)}))
+            self._withdraw(exchange, number)
             raise CallboardError("call-timeout", f"The client did not answer {method}.") from None
+        except asyncio.CancelledError:
+            self._withdraw(exchange, number)
+            raise
         finally:
             self._questions.pop(number, None)
-            if saved:
-                exchange.deadline = time.monotonic() + exchange.time_limit
+            exchange.release()
+
+    def _withdraw(self, exchange: Exchange, number: int) -> None:
+        exchange.push(notification_bytes("notifications/cancelled", {"requestId": raw_json(number)}))
 
     def answered(self, request_id: bytes, answer: Answer) -> None:
         """The client's answer to a question; late or foreign ones are dropped."""
         try:
-            future = self._questions.get(int(request_id))
-        except ValueError:
+            _, future = self._questions[int(request_id)]
+        except (ValueError, KeyError):
             return
-        if future is not None and not future.done():
+        if not future.done():
             future.set_result(answer)
 
     # the end
@@ -161,7 +174,7 @@ class Session:
         self.exchanges.clear()
         for stream in list(self._streams):
             stream.close()
-        for future in self._questions.values():
+        for _, future in self._questions.values():
             if not future.done():
                 future.set_result(error_answer(METHOD_NOT_FOUND, "the session ended"))
 
