@@ -235,6 +235,17 @@ async def test_survives_the_engines_death_without_the_client_noticing(no_engine:
         assert set(by_status) == {"failed"}
 
 
+async def test_address_and_token_can_be_given(engine: EngineProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN_OF_TEST", await engine.client.token("codex"))
+    url = f"{engine.client.address.url}/servers/modern/mcp"
+    async with connected(engine.home / "elsewhere", "--url", url, "--token-env", "TOKEN_OF_TEST") as client:
+        result = await client.ask("tools/call", 1, name="echo", arguments={"text": "x"}, _meta=META)
+        assert result["result"]["content"][0]["text"] == "x"
+    async with connected(engine.home, "--url", url) as client:
+        refused = await client.ask("ping", 1)
+        assert refused["error"]["message"] == "A valid bearer token is needed."
+
+
 async def test_end_of_input_lets_calls_finish(engine: EngineProcess) -> None:
     async with connected(engine.home, "--server", "legacy") as client:
         await client.shake_hands()

@@ -114,7 +114,7 @@ class EngineClient:
         return await self._get(f"/servers/{_part(name)}/tools", list[ToolView])
 
     async def log(self, name: str, *, after: int = 0, limit: int = 5000) -> LogPage:
-        """Lines of a server's output with a number greater than ``after``, at most the newest ``limit``."""
+        """At most ``limit`` lines with numbers greater than ``after``, oldest first; a negative ``after``: the newest."""
         return await self._get(f"/servers/{_part(name)}/log?after={after}&limit={limit}", LogPage)
 
     async def call_tool(self, name: str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from callboard.core.errors import CallboardError
 
 _HEADERS: Final = ("ID", "TIME", "CLIENT", "TOOL", "STATUS", "DURATION", "SIZE", "ERROR")
 _MEANING: Final = {"running": "busy", "completed": "fine", "failed": "failed", "cancelled": "attention"}
+_PAGE: Final = 1000  # calls; the engine gives no more at once
 _calls = list[CallView]
 
 
@@ -73,13 +74,13 @@ async def _follow(
         if event.kind == "calls":
             changed = [each for each in msgspec.convert(event.data["calls"], _calls) if _wanted(each, options)]
         elif event.kind == "reset":
-            changed = await _newest(client, options, 1000)
+            changed = await _newest(client, options, _PAGE)
         else:
             continue
         ended = [each for each in changed if each.status != "running" and (each.id > newest or each.id in running)]
         fresh = [each for each in changed if each.id > newest]
         if options.text and ended:
-            wanted = {each.id for each in await _newest(client, options, 1000)}
+            wanted = {each.id for each in await _newest(client, options, _PAGE)}
             ended = [each for each in ended if each.id in wanted]
         running = running.difference(each.id for each in changed if each.status != "running")
         running |= {each.id for each in fresh if each.status == "running"}
@@ -98,15 +99,14 @@ def _print_ended(ended: list[CallView], options: Namespace, terminal: Terminal, 
 
 async def _newest(client: EngineClient, options: Namespace, limit: int) -> list[CallView]:
     """The newest calls that pass the options' filters, oldest first."""
-    page = await client.calls(
-        limit=limit,
-        server=options.server or "",
-        tool=options.tool or "",
-        client=options.client or "",
-        status=options.status or "",
-        text=options.text or "",
-    )
-    return page.calls
+    filters = {name: getattr(options, name) or "" for name in ("server", "tool", "client", "status", "text")}
+    page = await client.calls(offset=-1, limit=min(limit, _PAGE), **filters)
+    found = page.calls
+    while len(found) < limit and page.calls and page.offset > 0:
+        count = min(limit - len(found), page.offset, _PAGE)
+        page = await client.calls(offset=page.offset - count, limit=count, **filters)
+        found = page.calls + found
+    return found
 
 
 def _wanted(each: CallView, options: Namespace) -> bool:

@@ -69,6 +69,7 @@ class Bridge:
             timeout=httpx2.Timeout(None, connect=10.0),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
             trust_env=False,
+            verify=self._endpoint.encrypted,  # loading CA certificates takes time that a loopback address need not
         )
         return self
 

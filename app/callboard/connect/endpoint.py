@@ -29,6 +29,8 @@ class Place:
 class Endpoint(Protocol):
     """Knows the endpoint of the moment. Used on one loop."""
 
+    encrypted: bool  # whether certificates must be checked
+
     async def ready(self) -> Place:
         """The endpoint, started if need be; raises CallboardError when that fails."""
 
@@ -46,6 +48,7 @@ class FixedEndpoint:
         if not url.startswith(("http://", "https://")):
             raise CallboardError("bad-request", f"{url} is not an address of HTTP.", fix="Give --url http://…")
         self._place = Place(url, token)
+        self.encrypted = url.startswith("https://")
 
     async def ready(self) -> Place:
         """The address as given."""
@@ -61,6 +64,8 @@ class FixedEndpoint:
 
 class LocalEndpoint:
     """The gateway of this person's own engine."""
+
+    encrypted = False
 
     def __init__(self, paths: Paths, client: str, server: str) -> None:
         """``client`` is whose token is used; ``server`` the one server that is wanted, or empty."""

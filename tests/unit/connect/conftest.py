@@ -165,6 +165,8 @@ class _Server(uvicorn.Server):
 class AbsentEndpoint:
     """An endpoint that may be away for a time; counts how often it had to be looked for."""
 
+    encrypted = False
+
     def __init__(self, place: Place) -> None:
         self.there = asyncio.Event()
         self.there.set()
