@@ -29,7 +29,8 @@ _LINGER = 0.5  # seconds for the rest of a tree whose first process ended by its
 _LAST_RESORT = 1.0  # seconds that a process gets to vanish after SIGKILL
 _MUTE = 1.0  # seconds after which a process that has closed its input or output, but goes on, is ended
 _POLL = 0.05
-_STDOUT_PIPE = 1024 * 1024
+# As fast as the largest (1 MiB); and a person's pipes may be 64 MiB in all before the kernel makes new ones tiny.
+_STDOUT_PIPE = 512 * 1024
 
 
 @dataclass(frozen=True)
