@@ -133,6 +133,26 @@ def says_error(result: bytes | memoryview) -> bool:
         return False
 
 
+class _Block(msgspec.Struct):
+    text: str = ""
+
+
+class _Failure(msgspec.Struct):
+    content: list[_Block] = []
+
+
+_failure = msgspec.json.Decoder(_Failure)
+
+
+def error_said(result: bytes | memoryview) -> str:
+    """What the result of a failed tools/call says went wrong: its first text, on one line; "" if it has none."""
+    try:
+        texts = [" ".join(block.text.split()) for block in _failure.decode(result).content]
+    except msgspec.DecodeError:
+        return ""
+    return next(filter(None, texts), "")
+
+
 def cut_utf8(data: bytes, limit: int) -> bytes:
     """The first ``limit`` bytes of UTF-8 text, less a character that would be torn apart."""
     if len(data) <= limit:

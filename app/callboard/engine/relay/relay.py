@@ -14,7 +14,7 @@ from callboard.core.errors import CallboardError
 from callboard.core.mcp_headers import value_at
 from callboard.core.protocol import LOGGED
 from callboard.engine.calls.log import CallLog
-from callboard.engine.calls.record import says_error
+from callboard.engine.calls.record import error_said, says_error
 from callboard.engine.relay.catalogue import RESOURCES, TEMPLATES, TOOLS, Catalogue, Kind
 from callboard.engine.relay.delivery import Delivery
 from callboard.engine.relay.envelope import Raw, decode_json, raw_json
@@ -182,8 +182,10 @@ class Relay:
             self.call_log.end(record, "failed", memoryview(answer.error), error_text(answer))
         else:
             result = memoryview(answer.result or b"")
-            failed = exchange.method == "tools/call" and says_error(result)
-            self.call_log.end(record, "failed" if failed else "completed", result)
+            if exchange.method == "tools/call" and says_error(result):
+                self.call_log.end(record, "failed", result, error_said(result))
+            else:
+                self.call_log.end(record, "completed", result)
 
     def argument_headers(self, scope: str, params: Params) -> dict[str, Any]:
         """The arguments of a tools/call that must stand in ``Mcp-Param-*`` headers too, by lower-case header name."""
