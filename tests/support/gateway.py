@@ -184,7 +184,7 @@ class _Client:
         self.url = url
         self.capabilities = capabilities
         self.headers = {"authorization": f"Bearer {token}", "accept": "application/json, text/event-stream"}
-        self.http = httpx2.AsyncClient(trust_env=False, verify=False, timeout=20.0)
+        self.http = httpx2.AsyncClient(trust_env=False, verify=False, timeout=10.0)
         self.numbers = itertools.count(1)
         self.heard: list[dict[str, Any]] = []
         self.asked: list[dict[str, Any]] = []

@@ -383,7 +383,11 @@ class Server:
         return text(answer_of(answer["result"]))
 
     def tool_elicit(self, number, params, arguments, meta):
-        return self.question(params, "who", ELICIT, lambda answer: "hello " + name_in(answer))
+        def greet(answer):
+            self.event(number).wait(int(arguments.get("ms", 0)) / 1000)
+            return "hello " + name_in(answer)
+
+        return self.question(params, "who", ELICIT, greet)
 
     def tool_elicit_url(self, number, params, arguments, meta):
         body = {"mode": "url", "message": "Open it", "url": "https://example.invalid/", "elicitationId": "e1"}
@@ -427,12 +431,10 @@ class Server:
         return text(f"{name_in(who)}: {model['content']['text']}")
 
     def tool_abandon(self, number, params, arguments, meta):
-        asked, box = self.put(*ELICIT)
+        asked, _ = self.put(*ELICIT)
+        self.event(number).wait(int(arguments.get("ms", 0)) / 1000)
         if arguments.get("withdraw"):
             self.notify("notifications/cancelled", requestId=asked, reason="never mind")
-            box.get(timeout=30) if arguments.get("wait") else None
-        else:
-            self.event(number).wait(int(arguments.get("ms", 0)) / 1000)
         return text("never mind")
 
     def tool_ping(self, number, params, arguments, meta):

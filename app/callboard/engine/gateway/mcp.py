@@ -197,15 +197,17 @@ class McpEndpoint:
         watcher: asyncio.Task[None] | None = None
         accept = headers.get(b"accept", b"*/*")
         may_stream = b"text/event-stream" in accept or b"*/*" in accept
+        if not may_stream and not exchange.modern:
+            exchange.asker = None  # the question could not get there
         try:
             while not await exchange.wait():
+                if exchange.modern and watcher is None:
+                    watcher = spawn(_cancel_on_disconnect(exchange, receive), name="watch for disconnect")
                 if (exchange.messages or exchange.streaming) and may_stream:
                     await self._stream(exchange, send)
                     return
                 exchange.messages.clear()
                 exchange.streaming = False
-                if exchange.modern and watcher is None:
-                    watcher = spawn(_cancel_on_disconnect(exchange, receive), name="watch for disconnect")
             if may_stream and b"application/json" not in accept and b"*/*" not in accept:
                 await self._stream(exchange, send)
             else:

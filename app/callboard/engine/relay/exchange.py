@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -25,8 +25,13 @@ _NOTIFICATION = b'{"jsonrpc":"2.0","method"'
 class Asker(Protocol):
     """How a request of the server reaches the person behind an exchange; depends on the client's era."""
 
+    capabilities: dict[str, Any]  # what the client declared that it can be asked
+
     async def ask(self, exchange: "Exchange", method: str, params: Params) -> Answer:
         """Put the question to the client and return its answer."""
+
+    def withdraw(self, exchange: "Exchange") -> None:
+        """The exchange is about to get its answer: what is still asked for it has no point any more."""
 
 
 class Finish(Protocol):
@@ -220,6 +225,8 @@ class Exchange:
         """Give the client its answer; later ones are dropped."""
         if self.done:
             return
+        if self._held and self.asker is not None:
+            self.asker.withdraw(self)
         self.http_status = http_status
         self.request = None
         if self.interim:

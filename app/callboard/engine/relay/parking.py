@@ -132,13 +132,16 @@ class ModernAsker:
     def __init__(self, parking: Parking, caller: str, capabilities: dict[str, Any]) -> None:
         self._parking = parking
         self._caller = caller
-        self._capabilities = capabilities
+        self.capabilities = capabilities
 
     async def ask(self, exchange: Exchange, method: str, params: Params) -> Answer:
         """See Asker."""
-        if not can_be_asked(self._capabilities, method, params):
+        if not can_be_asked(self.capabilities, method, params):
             return error_answer(METHOD_NOT_FOUND, f"the client does not offer {method}")
         return await self._parking.ask(self._caller, exchange, method, params)
+
+    def withdraw(self, exchange: Exchange) -> None:
+        """See Asker. Whoever was asked by an answer need not be told: its next request shows."""
 
 
 def can_be_asked(capabilities: dict[str, Any], method: str, params: Params) -> bool:

@@ -94,9 +94,6 @@ class Session:
         """One of the session's exchanges has its last answer."""
         if self.exchanges.get(exchange.request_id) is exchange:
             del self.exchanges[exchange.request_id]
-        for asking, future in self._questions.values():
-            if asking is exchange and not future.done():
-                future.set_result(error_answer(METHOD_NOT_FOUND, "the call is over"))
         self._on_done(exchange)
 
     # messages outside of any request
@@ -129,7 +126,11 @@ class Session:
 
     # questions to the client
 
-    async def ask(self, exchange: Exchange, method: str, params: Params) -> Answer:
+    async def ask_outside(self, method: str, params: Params) -> Answer:
+        """Put a question of a server that belongs to no request on the session's own stream."""
+        return await self.ask(_Outside(self._tell), method, params)
+
+    async def ask(self, exchange: Channel, method: str, params: Params) -> Answer:
         """Put a server's question on the stream of the request that caused it; see Asker."""
         if self.closed or not can_be_asked(self.capabilities, method, params):
             return error_answer(METHOD_NOT_FOUND, f"the client does not offer {method}")
@@ -152,8 +153,17 @@ class Session:
             self._questions.pop(number, None)
             exchange.release()
 
+    def withdraw(self, exchange: Exchange) -> None:
+        """See Asker."""
+        for number, (asking, future) in list(self._questions.items()):
+            if asking is exchange:
+                self._withdraw(exchange, number)
+                if not future.done():
+                    future.set_result(error_answer(METHOD_NOT_FOUND, "the call is over"))
+
     def _withdraw(self, exchange: Exchange, number: int) -> None:
-        exchange.push(notification_bytes("notifications/cancelled", {"requestId": raw_json(number)}))
+        if self._questions.pop(number, None) is not None:
+            exchange.push(notification_bytes("notifications/cancelled", {"requestId": raw_json(number)}))
 
     def answered(self, request_id: bytes, answer: Answer) -> None:
         """The client's answer to a question; late or foreign ones are dropped."""
