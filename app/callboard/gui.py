@@ -5,6 +5,7 @@ while Qt does. Everything with a widget in it is in ui.application.
 """
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -15,11 +16,12 @@ from callboard.system.paths import find_paths
 from callboard.ui.display import has_display
 from callboard.ui.hand_over import hand_over
 
+EXIT_FAILED = 1
 EXIT_NO_DISPLAY = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the window until the person quits; the exit code (2: no display)."""
+    """Run the window until the person quits; the exit code (1: it could not start, 2: no display)."""
     parser = argparse.ArgumentParser(prog="callboard run", description="Open the window and run the servers.")
     parser.add_argument("--background", action="store_true", help="start hidden in the tray, where there is one")
     parser.add_argument("--show", action="store_true", help="show the window (the default)")
@@ -36,14 +38,19 @@ def open_window(*, background: bool = False) -> int:
         sys.stderr.write(f"callboard: no-display: There is no screen to open a window on. {FIXES['no-display']}\n")
         return EXIT_NO_DISPLAY
     paths = find_paths()
-    paths.create()
+    try:
+        paths.create()
+    except OSError as error:
+        sys.stderr.write(f"callboard: the folders of the program cannot be made: {error}\n")
+        return EXIT_FAILED
     activation = os.environ.get("XDG_ACTIVATION_TOKEN", "")
     if hand_over(paths, activation=activation):
         return 0
     first_start = not paths.roster.exists()
     child = EngineChild(paths)
     if not child.other_is_alive():
-        child.start()
+        with contextlib.suppress(OSError):  # the window tries again, and says so
+            child.start()
 
     from callboard.ui.application import run_window  # Qt: a quarter of a second
 

@@ -35,6 +35,10 @@ class ServerActions(QObject):
     def __init__(self, link: EngineLink, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._link = link
+        self._to_copy: tuple[str, str] | None = None
+        app = QGuiApplication.instance()
+        if isinstance(app, QGuiApplication):
+            app.focusWindowChanged.connect(self._copy)
         link.tasks.failed.connect(self.failed)
 
     # one server
@@ -117,6 +121,16 @@ class ServerActions(QObject):
 
     def copy_text(self, text: str, said: str) -> None:
         """Put ``text`` on the clipboard and say so."""
+        self._to_copy = (text, said)
+        if QGuiApplication.platformName() == "wayland" and not _has_focus():
+            self.openRequested.emit("")  # Wayland gives the clipboard to nobody but the window with the focus
+        else:
+            self._copy()
+
+    def _copy(self, *_focus: object) -> None:
+        if self._to_copy is None or (_focus and _focus[0] is None):
+            return
+        (text, said), self._to_copy = self._to_copy, None
         QGuiApplication.clipboard().setText(text)
         self.said.emit(said)
 
@@ -149,3 +163,7 @@ class ServerActions(QObject):
             return await client.act(name, str(action))
 
         self._link.request(ask, None, self.failed.emit, name=f"{action} {name}")
+
+
+def _has_focus() -> bool:
+    return QGuiApplication.focusWindow() is not None

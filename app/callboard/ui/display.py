@@ -5,6 +5,7 @@ import socket
 import sys
 from collections.abc import Mapping
 
+X_SOCKETS = "/tmp/.X11-unix/X"  # where X servers listen on every system
 SCREENLESS = ("offscreen", "minimal", "vnc", "linuxfb", "eglfs")
 
 
@@ -23,7 +24,7 @@ def _x_answers(display: str) -> bool:
     number = number.partition(".")[0]
     if host not in ("", "unix") or not number.isdigit():
         return True  # over the network: Qt will tell
-    path = f"/tmp/.X11-unix/X{number}"
+    path = X_SOCKETS + number
     for address in (path, "\0" + path):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(1.0)

@@ -71,7 +71,8 @@ class EngineKeeper(QObject):
             await self._pause(None)
         else:
             self._died = True
-            self._ended = describe_exit(code) if code is not None else ""
+            if code is not None:
+                self._ended = describe_exit(code)
             if self._loop_time() - self._connected_at > CALM:
                 self._delay = FIRST_DELAY
             log.warning("The engine ended (%s); starting it again in %.1f s", self._ended or "unknown how", self._delay)
@@ -81,7 +82,11 @@ class EngineKeeper(QObject):
             self._delay = min(self._delay * 2, LAST_DELAY)
         if self._link.is_connected or await asyncio.to_thread(self._child.is_alive):
             return
-        self._child.start()
+        try:
+            self._child.start()
+        except OSError as error:
+            self._ended = str(error)
+            log.error("The engine cannot be started: %s", error)
 
     async def _pause(self, seconds: float | None) -> None:
         """Wait for the time to pass, for the person, or for an engine that somebody else started."""
@@ -97,6 +102,7 @@ class EngineKeeper(QObject):
         else:
             self.attached.emit()
         self._died = False
+        self._ended = ""
         self._was_connected = True
 
     @staticmethod

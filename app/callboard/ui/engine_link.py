@@ -127,6 +127,9 @@ class EngineLink(QObject):
                     reason = ""
                 except CallboardError as error:
                     reason = error.message
+                except msgspec.MsgspecError as error:
+                    log.warning("The engine said what this window does not understand: %s", error)
+                    reason = QCoreApplication.translate("EngineLink", "The engine is of another version.")
                 if self._lost:
                     self._lost = False
                     delay, attempts = FIRST_DELAY, 0

@@ -8,6 +8,7 @@ from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QPainter, Q
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from callboard.core.health import Severity
+from callboard.ui import words
 from callboard.ui.icons import Icons
 from callboard.ui.theme import SEVERITY_TOKENS, Theme
 
@@ -112,20 +113,21 @@ class _NoticeRow(QFrame):
         super().__init__(parent)
         self.notice = notice
         self._theme = theme
+        self.setAccessibleName(f"{words.severity_word(notice.severity)}: {notice.text}")
         foreground = SEVERITY_TOKENS[notice.severity][0]
         icon = QLabel()
         icon.setFixedSize(20, 20)
         text = QLabel(notice.text)
         text.setWordWrap(True)
         text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        words = QVBoxLayout()
-        words.setSpacing(1)
-        words.addWidget(text)
+        column = QVBoxLayout()
+        column.setSpacing(1)
+        column.addWidget(text)
         if notice.fix and notice.fix != notice.text:
             fix = QLabel(notice.fix)
             fix.setWordWrap(True)
             fix.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            words.addWidget(fix)
+            column.addWidget(fix)
             bold = text.font()
             bold.setWeight(bold.Weight.DemiBold)
             text.setFont(bold)
@@ -133,7 +135,7 @@ class _NoticeRow(QFrame):
         line.setContentsMargins(12, 9, 8, 9)
         line.setSpacing(10)
         line.addWidget(icon, 0, Qt.AlignmentFlag.AlignTop)
-        line.addLayout(words, 1)
+        line.addLayout(column, 1)
         for action in notice.actions:
             button = QPushButton(action.label)
             button.clicked.connect(action.run)

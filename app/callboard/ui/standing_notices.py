@@ -5,13 +5,14 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, QUrl
 from PySide6.QtGui import QDesktopServices
 
+import callboard
 from callboard.api.schema import EngineView, RosterView, SecretsView
 from callboard.core.health import Severity
 from callboard.ui.engine_keeper import EngineKeeper
 from callboard.ui.engine_link import EngineLink
 from callboard.ui.notice_bar import Notice, NoticeAction, NoticeBar
 
-ENGINE, ROSTER, SECRETS = "engine", "roster", "secrets"
+ENGINE, ROSTER, SECRETS, VERSION = "engine", "roster", "secrets", "version"
 
 
 class StandingNotices(QObject):
@@ -56,6 +57,12 @@ class StandingNotices(QObject):
             self._drop(key)
         for key, notice in wanted.items():
             self._put(key, Severity.ATTENTION, notice.message, notice.fix)
+        if view.version == callboard.__version__:
+            self._drop(VERSION)
+            return
+        text = self.tr("The engine that runs is of version {engine}, this window of {window}.")
+        text = text.format(engine=view.version, window=callboard.__version__)
+        self._put(VERSION, Severity.OFF, text, self.tr("Quit and open Callboard again to bring them together."))
 
     def _roster(self, view: RosterView) -> None:
         problem = view.problem

@@ -1,5 +1,6 @@
 """The tray's icon: one glyph for dark and light panels, with the state as a badge that differs by shape."""
 
+import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -48,6 +49,7 @@ class TrayIcons:
         """The icon for a state, in all sizes that trays ask for."""
         source = self.glyph.read_text(encoding="utf-8")
         icon = QIcon()
+        icon.setIsMask(sys.platform == "darwin")  # macOS colours it itself
         for size in SIZES:
             icon.addPixmap(_draw(source, state, dark_panel, size))
         return icon
