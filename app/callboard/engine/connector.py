@@ -32,7 +32,7 @@ _LONGEST_WORDS = 300  # characters of the server's own words in a reason
 
 _logger = logging.getLogger(__name__)
 
-Connect = Callable[[str, AnyEntry, Launch], Upstream]
+Connect = Callable[[str, AnyEntry, Launch, str], Upstream]
 SecretsLookup = Callable[[frozenset[str]], Awaitable[Mapping[str, str]]]
 
 
@@ -40,7 +40,8 @@ SecretsLookup = Callable[[frozenset[str]], Awaitable[Mapping[str, str]]]
 class Services:
     """What the runners of all servers share. The callbacks run on the engine's loop and must not raise.
 
-    ``slots`` bounds how many servers start at the same moment. ``python`` is our own interpreter.
+    ``slots`` bounds how many servers start at the same moment. ``python`` is our own interpreter. ``mask`` takes the
+    values of secrets out of a text.
     """
 
     connect: Connect
@@ -52,6 +53,7 @@ class Services:
     on_upstream: Callable[[str, Upstream | None], None]
     slots: asyncio.Semaphore
     python: str
+    mask: Callable[[str], str] = str
     chance: Callable[[], float] = field(default=random.random)
 
 
@@ -80,9 +82,9 @@ class Connector:
             await environment.prepare(launch)
         return launch
 
-    def connect(self, launch: Launch) -> Upstream:
-        """A connection, not yet open."""
-        return self._services.connect(self.name, self.entry, launch)
+    def connect(self, launch: Launch, key: str = "") -> Upstream:
+        """A connection, not yet open; ``key`` names an extra one, for a client or session of its own."""
+        return self._services.connect(self.name, self.entry, launch, key)
 
     async def open(
         self, upstream: Upstream, launch: Launch, on_pid: Callable[[int], None], on_wait: Callable[[str], None]

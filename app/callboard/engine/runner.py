@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from dataclasses import replace
 from typing import Any
 
 from callboard.core import supervision
@@ -138,6 +139,8 @@ class Runner:
 
     def feed(self, event: supervision.Event) -> None:
         """Let something happen: the only place where the status changes."""
+        if isinstance(event, supervision.Failed | supervision.Waiting):
+            event = replace(event, reason=self._services.mask(event.reason))  # it may quote the command or the address
         old = self.status
         self.status = supervision.transition(old, event, time.time(), chance=self._services.chance())
         if self.status is old:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from callboard.api.schema import ServerView
 from callboard.core.errors import CallboardError
@@ -22,6 +23,7 @@ from callboard.engine.eras import Eras
 from callboard.engine.leftovers import MARK, Leftovers
 from callboard.engine.masking import Masking
 from callboard.engine.output import OutputLog
+from callboard.engine.relay.link import ServerLink
 from callboard.engine.relay.relay import Relay
 from callboard.engine.secrets.store import SecretStore
 from callboard.engine.supervisor import Supervisor
@@ -63,6 +65,7 @@ class ServerTable:
             on_change=on_change,
             on_upstream=self._on_upstream,
             leftovers=self._leftovers,
+            mask=masking.mask_text,
         )
 
     def attach(self, relay: Relay) -> None:
@@ -155,20 +158,27 @@ class ServerTable:
 
     # connections
 
-    def _connect(self, name: str, entry: AnyEntry, launch: Launch) -> Upstream:
-        link = self.relay.links[name]
+    def _connect(self, name: str, entry: AnyEntry, launch: Launch, key: str) -> Upstream:
+        link: ServerLink = self.relay.links[name]
+        capabilities: dict[str, Any] | None = None
+        if key:
+            private = self.relay.private.find(name, key)
+            if private is None:
+                raise CallboardError("server-not-ready", f"Nobody waits for {name} any more.")
+            link, capabilities = private, private.capabilities
         self._output.set_redact(name, self._masking.mask_text)
         modern = self._eras.modern(name, _mark(entry))
         if isinstance(launch, RemoteLaunch):
             from callboard.engine.upstream.http import HttpUpstream  # httpx2: only where a remote server is used
 
             paths = partial(self.relay.catalogue.header_paths, name)
-            return HttpUpstream(link, modern=modern, header_paths=paths)
+            return HttpUpstream(link, modern=modern, capabilities=capabilities, header_paths=paths)
         return StdioUpstream(
             link,
             environment={**self._environment.variables, MARK: self._leftovers.run},
             on_stderr=lambda data: self._output.append(name, "stderr", data),
             modern=modern,
+            capabilities=capabilities,
         )
 
     def _on_upstream(self, name: str, upstream: Upstream | None) -> None:
@@ -209,6 +219,19 @@ class ServerTable:
         """See the relay's Servers."""
         entry = self._roster.servers.get(server)
         return entry.timeouts.call if entry is not None else 0.0
+
+    def sharing(self, server: str) -> str:
+        """See the relay's Servers."""
+        entry = self._roster.servers.get(server)
+        return entry.sharing if entry is not None else "shared"
+
+    async def open_private(self, name: str, key: str) -> Upstream:
+        """See the relay's Servers."""
+        return await self.supervisor.open_instance(name, key)
+
+    async def close_private(self, name: str, key: str) -> None:
+        """See the relay's Servers."""
+        await self.supervisor.close_instance(name, key)
 
     def touch(self, server: str) -> None:
         """See the relay's Servers."""

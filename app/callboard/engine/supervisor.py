@@ -46,8 +46,9 @@ class Supervisor:
         *,
         leftovers: Leftovers | None = None,
         python: str = sys.executable,
+        mask: Callable[[str], str] = str,
     ) -> None:
-        """``python`` is what ``${python}`` in the roster stands for."""
+        """``python`` is what ``${python}`` in the roster stands for; ``mask`` takes secrets out of a reason."""
         self._services = Services(
             connect=connect,
             output=output,
@@ -58,6 +59,7 @@ class Supervisor:
             on_upstream=on_upstream,
             slots=asyncio.Semaphore(_STARTS_PER_CORE * (os.cpu_count() or 1)),
             python=python,
+            mask=mask,
         )
         self._on_change = on_change
         self._runners: dict[str, Runner] = {}
