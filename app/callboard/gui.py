@@ -7,6 +7,7 @@ while Qt does. Everything with a widget in it is in ui.application.
 import argparse
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -46,6 +47,9 @@ def open_window(*, background: bool = False) -> int:
     activation = os.environ.get("XDG_ACTIVATION_TOKEN", "")
     if hand_over(paths, activation=activation):
         return 0
+    asked_to_quit: list[int] = []  # signals that come before there is a loop to take them
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda received, _frame: asked_to_quit.append(received))
     first_start = not paths.roster.exists()
     child = EngineChild(paths)
     if not child.other_is_alive():
@@ -54,7 +58,9 @@ def open_window(*, background: bool = False) -> int:
 
     from callboard.ui.application import run_window  # Qt: a quarter of a second
 
-    return run_window(paths, child, background=background, first_start=first_start)
+    return run_window(
+        paths, child, background=background, first_start=first_start, asked_to_quit=lambda: bool(asked_to_quit)
+    )
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 from PySide6.QtWidgets import QApplication, QLabel
@@ -61,6 +62,16 @@ async def test_quitting_while_the_engine_starts_leaves_nothing(callboard_home: P
         assert not window.paths.engine_file.exists()
 
 
+async def test_quitting_before_there_is_a_window_leaves_nothing(callboard_home: Path) -> None:
+    async with WindowProcess(callboard_home, SERVERS) as window:
+        await until(lambda: engines_of(window.pid), seconds=20)
+        os.kill(window.pid, signal.SIGTERM)
+        (engine,) = engines_of(window.pid) or [0]
+        assert await window.wait_for_end() == 0
+        assert not is_running(engine)
+        assert not window.paths.engine_file.exists()
+
+
 async def test_a_window_attaches_to_an_engine_of_the_command_line_and_quit_ends_it(callboard_home: Path) -> None:
     async with EngineProcess(callboard_home, SERVERS) as engine:
         assert engine.process is not None
@@ -87,6 +98,13 @@ async def test_a_killed_engine_comes_back_with_its_servers(callboard_home: Path)
         await item.wait_for_entry("fixture · Ready", timeout=20)
         assert old_server is not None
         await wait_until_gone(old_server)
+
+
+def engines_of(window: int) -> list[int]:
+    """Processes that the window has started."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return [child.pid for child in psutil.Process(window).children()]
+    return []
 
 
 async def test_without_a_display_it_says_how_to_go_on(callboard_home: Path) -> None:
@@ -122,8 +140,6 @@ async def running_shell(app: QApplication) -> AsyncIterator[Shell]:
         shell.quit()
         assert await asyncio.wait_for(running, 20) == 0
         assert not child.is_alive()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().remove_signal_handler(number)
         shell.deleteLater()
         app.setPalette(palette)
 

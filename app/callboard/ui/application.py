@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from logging.handlers import RotatingFileHandler
 
@@ -41,8 +42,13 @@ class WindowApplication(QApplication):
         return handled
 
 
-def run_window(paths: Paths, child: EngineChild, *, background: bool, first_start: bool) -> int:
-    """Show the window and run until the person quits. The engine's start is under way."""
+def run_window(
+    paths: Paths, child: EngineChild, *, background: bool, first_start: bool, asked_to_quit: Callable[[], bool]
+) -> int:
+    """Show the window and run until the person quits. The engine's start is under way.
+
+    ``asked_to_quit`` tells whether a signal to quit has come before the loop could take it.
+    """
     set_up_logging(paths)
     app = make_application()
     instance = SingleInstance(paths)
@@ -60,6 +66,9 @@ def run_window(paths: Paths, child: EngineChild, *, background: bool, first_star
         instance.showRequested.connect(shell.show)
         app.quitAsked.connect(shell.quit)
         app.paletteReplaced.connect(shell.theme.follow_system)
+        shell.take_signals(runner.get_loop())
+        if asked_to_quit():
+            shell.quit()
         code = runner.run(shell.run())
     instance.release()
     return code

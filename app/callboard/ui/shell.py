@@ -73,12 +73,14 @@ class Shell(QObject):
         else:
             self.window.show()
 
-    async def run(self) -> int:
-        """Everything from the first paint to the end; the exit code."""
-        loop = asyncio.get_running_loop()
+    def take_signals(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let SIGINT and SIGTERM mean :meth:`quit`."""
         for number in (signal.SIGINT, signal.SIGTERM):
             with contextlib.suppress(NotImplementedError):  # not on Windows
                 loop.add_signal_handler(number, self.quit)
+
+    async def run(self) -> int:
+        """Everything from the first paint to the end; the exit code."""
         await asyncio.sleep(0.001)  # Qt paints first
         spawn = self.link.tasks.spawn
         link = spawn(self.link.run(), "engine link")
