@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -11,7 +12,7 @@ from typing import Self
 import yaml
 
 from callboard.api.client import EngineClient
-from callboard.api.schema import CallView, ServerView
+from callboard.api.schema import CallView, RosterProblem, ServerView
 from callboard.core.errors import CallboardError
 from callboard.system.engine_file import read_engine_file
 from callboard.system.paths import Paths
@@ -135,12 +136,37 @@ class EngineProcess:
 
     async def wait_for(self, name: str, *states: str) -> ServerView:
         """The server's view once it is in one of these states."""
+        return await self.wait_for_view(name, lambda view: view.state in states)
+
+    async def wait_for_view(self, name: str, condition: Callable[[ServerView], bool]) -> ServerView:
+        """The server's view once it is as wanted; while the roster does not have it yet, it is waited for."""
+        view = None
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                while True:
+                    try:
+                        view = await self.client.server(name)
+                    except CallboardError as error:
+                        if error.code != "server-unknown":
+                            raise
+                    if view is not None and condition(view):
+                        return view
+                    await asyncio.sleep(0.05)
+        except TimeoutError as error:
+            raise AssertionError(f"{name} did not become what was wanted; it is {view}") from error
+
+    async def wait_for_roster_problem(self) -> RosterProblem:
+        """Why the roster's file is not in force, once it is not."""
         async with asyncio.timeout(START_SECONDS):
-            while True:
-                view = await self.client.server(name)
-                if view.state in states:
-                    return view
-                await asyncio.sleep(0.05)
+            while (problem := (await self.client.roster()).problem) is None:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        return problem
+
+    async def wait_for_good_roster(self) -> None:
+        """Wait until the roster's file is in force."""
+        async with asyncio.timeout(START_SECONDS):
+            while (await self.client.roster()).problem is not None:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
 
     async def wait_for_call(self, tool: str, status: str = "running") -> CallView:
         """The newest call of this tool in the call log, once it has this status."""

@@ -14,15 +14,23 @@ MODERN = "2026-07-28"
 
 @asynccontextmanager
 async def mcp_client(
-    engine: EngineProcess, server: str = "", *, mode: str = MODERN, name: str = "script", **options: Any
+    engine: EngineProcess,
+    server: str = "",
+    *,
+    mode: str = MODERN,
+    token_of: str = "script",
+    says: str = "tests",
+    **options: Any,
 ) -> AsyncIterator[Any]:
-    """A connected client of the aggregate, or of one server's endpoint, with the token of the client ``name``."""
+    """A connected client of the aggregate, or of one server's endpoint. ``says`` is the name that it gives itself."""
     from fastmcp import Client
     from fastmcp.client.transports import StreamableHttpTransport
+    from mcp_types import Implementation
 
     path = f"/servers/{server}/mcp" if server else "/mcp"
-    transport = StreamableHttpTransport(engine.client.address.url + path, auth=await engine.token(name))
-    async with Client(transport, mode=mode, timeout=30, **options) as client:
+    transport = StreamableHttpTransport(engine.client.address.url + path, auth=await engine.token(token_of))
+    info = Implementation(name=says, version="1")
+    async with Client(transport, mode=mode, timeout=30, client_info=info, **options) as client:
         yield client
 
 

@@ -1,0 +1,159 @@
+"""The event stream of a real engine: nothing missed on a second connection, and nobody held back by a slow reader."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+import pytest
+
+from callboard.api.client import EngineClient
+from callboard.api.schema import Event
+from tests.support.engine import EngineProcess, entry
+from tests.support.processes import odd_server
+
+
+@pytest.fixture
+async def engine(callboard_home: Path) -> AsyncIterator[EngineProcess]:
+    """An engine with one quick server."""
+    async with EngineProcess(callboard_home, {"odd": entry(*odd_server())}) as engine:
+        await engine.wait_for("odd", "ready")
+        yield engine
+
+
+async def read_until(client: EngineClient, after: int, text: str) -> list[Event]:
+    """The events after a number, up to the line of the log with this text."""
+    found = []
+    async with asyncio.timeout(20), contextlib.aclosing(client.events(after)) as events:
+        async for event in events:
+            found.append(event)
+            if event.kind == "log" and any(line["text"] == text for line in event.data["lines"]):
+                return found
+    raise AssertionError("the stream ended")
+
+
+def lines_of(events: list[Event]) -> list[str]:
+    """The lines of the server's log in these events."""
+    return [line["text"] for event in events if event.kind == "log" for line in event.data["lines"]]
+
+
+async def say(engine: EngineProcess, *texts: str) -> None:
+    """Make the server print lines."""
+    for text in texts:
+        await engine.client.call_tool("odd", "log", {"text": text})
+
+
+async def test_a_second_connection_misses_nothing(engine: EngineProcess) -> None:
+    async with EngineClient(engine.client.address) as reader:
+        reading = asyncio.create_task(read_until(reader, 0, "three"))
+        await say(engine, "one", "two", "three")
+        first = await reading
+        # nobody listens now
+        await say(engine, "four", "five")
+        second = await read_until(reader, first[-1].seq, "five")
+        await say(engine, "six")
+        third = await read_until(reader, second[-1].seq, "six")
+    events = first + second + third
+    assert [event.seq for event in events] == list(range(1, events[-1].seq + 1))
+    assert lines_of(events)[-6:] == ["one", "two", "three", "four", "five", "six"]
+    calls = {call["id"] for event in events if event.kind == "calls" for call in event.data["calls"]}
+    assert calls >= {1, 2, 3, 4, 5}  # the last one may be told after its line
+
+
+async def test_from_now_on_begins_with_a_reset(engine: EngineProcess) -> None:
+    async with EngineClient(engine.client.address) as reader:
+        await say(engine, "before")
+        await read_until(reader, 0, "before")
+        opened = asyncio.Event()
+        events = reader.events(opened=opened.set)
+        first = await anext(events)
+        assert (first.kind, first.data) == ("reset", {})
+        assert opened.is_set()
+        await say(engine, "after")
+        heard = await read_until(reader, first.seq, "after")
+        await events.aclose()  # type: ignore[attr-defined]
+    assert "before" not in lines_of(heard)
+    assert all(event.seq > first.seq for event in heard)
+
+
+async def test_a_number_of_another_engine_s_life_begins_with_a_reset(engine: EngineProcess) -> None:
+    async with EngineClient(engine.client.address) as reader, contextlib.aclosing(reader.events(10**9)) as events:
+        assert (await anext(events)).kind == "reset"
+
+
+async def test_a_reader_that_stops_reading_holds_nothing_back_and_is_told_what_it_missed(engine: EngineProcess) -> None:
+    address = engine.client.address
+    stuck = await connect_raw(engine)
+    try:
+        # far more events than the engine keeps and than fit into the sockets' buffers
+        await asyncio.to_thread(flood, engine, 8_000)
+        async with EngineClient(address) as reader:
+            newest = await last_number(reader)
+            assert newest > 8_000
+            async with contextlib.aclosing(reader.events(1)) as events:
+                assert (await anext(events)).kind == "reset"
+            async with contextlib.aclosing(reader.events(newest - 100)) as events:
+                assert (await anext(events)).seq == newest - 99
+        # the stuck one reads on: a part as it was, then a reset, then what is new
+        await say(engine, "at last")
+        numbers, kinds = await asyncio.to_thread(read_raw, stuck, "at last")
+    finally:
+        stuck.close()
+    assert kinds.count("reset") == 1
+    gap = kinds.index("reset")
+    assert numbers[:gap] == list(range(1, gap + 1))
+    assert numbers[gap + 1 :] == list(range(numbers[gap] + 1, numbers[-1] + 1))
+
+
+async def connect_raw(engine: EngineProcess) -> socket.socket:
+    """The event stream from its beginning, on a socket that nobody reads."""
+    host, port = engine.client.address.url.removeprefix("http://").split(":")
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(20)
+    await asyncio.to_thread(connection.connect, (host, int(port)))
+    head = f"GET /api/v1/events?after=0 HTTP/1.1\r\nHost: {host}:{port}\r\n"
+    connection.sendall(f"{head}Authorization: Bearer {engine.client.address.admin_token}\r\n\r\n".encode())
+    return connection
+
+
+def read_raw(connection: socket.socket, text: str) -> tuple[list[int], list[str]]:
+    """Numbers and kinds of the events on a raw socket, up to the line of the log with this text."""
+    decoder = msgspec.json.Decoder(Event)
+    numbers, kinds = [], []
+    with connection.makefile("rb") as stream:
+        for line in stream:
+            if not line.startswith(b"{"):
+                continue
+            event = decoder.decode(line)
+            numbers.append(event.seq)
+            kinds.append(event.kind)
+            if event.kind == "log" and any(found["text"] == text for found in event.data["lines"]):
+                return numbers, kinds
+    raise AssertionError("the stream ended")
+
+
+async def last_number(reader: EngineClient) -> int:
+    """The newest event's number."""
+    async with contextlib.aclosing(reader.events()) as events:
+        return (await anext(events)).seq
+
+
+def flood(engine: EngineProcess, count: int) -> None:
+    """Cause at least so many events, quickly: each secret that is stored is one."""
+    address = urlsplit(engine.client.address.url)
+    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=20)
+    headers = {"authorization": f"Bearer {engine.client.address.admin_token}", "content-type": "application/json"}
+    for number in range(count):
+        # each event names all secrets there are
+        connection.request("PUT", f"/api/v1/secrets/{number % 40:060}", b'{"value": "%d"}' % number, headers)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 204
+    connection.close()
