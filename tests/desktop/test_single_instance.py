@@ -60,6 +60,22 @@ async def test_of_two_starts_at_once_one_stays(callboard_home: Path) -> None:
         await window.end_engine()
 
 
+async def test_a_start_while_the_first_window_ends_becomes_the_next(callboard_home: Path) -> None:
+    async with WindowProcess(callboard_home, {}) as window:
+        await window.wait_until_shown()
+        engine = await window.engine_pid()
+        first = window.process
+        assert first is not None
+        first.terminate()
+        await window.wait_until_hidden()
+        window.start()
+        assert await asyncio.to_thread(first.wait, 20) == 0
+        await window.wait_until_shown()
+        await window.engine_pid(other_than=engine)
+        assert window.process is not None
+        assert window.process.poll() is None
+
+
 class TestHandOver:
     """In this process, as the engine is not needed for it."""
 

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from enum import Enum, auto
 from logging.handlers import RotatingFileHandler
 
 from PySide6.QtCore import QEvent, QtMsgType, Signal, qInstallMessageHandler
@@ -20,9 +21,19 @@ from callboard.ui.loop import WindowLoop
 from callboard.ui.shell import Shell
 from callboard.ui.single_instance import SingleInstance
 
+log = logging.getLogger(__name__)
+
 DESKTOP_ID = "io.github.callboard.Callboard"
 LOG_BYTES = 1 << 20
-LISTEN_TIME = 3.0  # seconds in which the winner of two starts at once begins to listen
+PLACE_TIME = 12.0  # seconds in which a window that holds the place answers, or has ended
+
+
+class Place(Enum):
+    """How a start found the place of the one window."""
+
+    TAKEN = auto()  # it is ours now
+    HANDED_OVER = auto()
+    BLOCKED = auto()
 
 
 class WindowApplication(QApplication):
@@ -52,8 +63,9 @@ def run_window(
     set_up_logging(paths)
     app = make_application()
     instance = SingleInstance(paths)
-    if not instance.acquire():
-        return 0 if _reach_winner(paths) else 1
+    place = _find_place(instance, paths)
+    if place is not Place.TAKEN:
+        return 0 if place is Place.HANDED_OVER else 1
     executor = ThreadPoolExecutor(4, thread_name_prefix="window")
 
     def make_loop() -> asyncio.AbstractEventLoop:
@@ -64,6 +76,7 @@ def run_window(
     with asyncio.Runner(loop_factory=make_loop) as runner:
         shell = Shell(app, paths, child, background=background, first_start=first_start)
         instance.showRequested.connect(shell.show)
+        shell.ending.connect(instance.stop_listening)
         app.quitAsked.connect(shell.quit)
         app.paletteReplaced.connect(shell.theme.follow_system)
         shell.take_signals(runner.get_loop())
@@ -108,11 +121,14 @@ def _log_qt(kind: QtMsgType, _context: object, message: str) -> None:
     logging.getLogger("callboard.qt").log(levels.get(kind, logging.WARNING), "%s", message)
 
 
-def _reach_winner(paths: Paths) -> bool:
-    """Two starts at once: the other one won; let it show itself as soon as it listens."""
-    deadline = time.monotonic() + LISTEN_TIME
-    while time.monotonic() < deadline:
+def _find_place(instance: SingleInstance, paths: Paths) -> Place:
+    """Take the place of the one window, wait for one that is ending, or let one that just started show itself."""
+    deadline = time.monotonic() + PLACE_TIME
+    while not instance.acquire():
         if hand_over(paths):
-            return True
+            return Place.HANDED_OVER
+        if time.monotonic() > deadline:
+            log.error("Another window holds the place and does not answer")
+            return Place.BLOCKED
         time.sleep(0.05)
-    return False
+    return Place.TAKEN

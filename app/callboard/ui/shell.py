@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QSettings, Qt, QTimer, QUrl
+from PySide6.QtCore import QObject, QSettings, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
 
@@ -45,6 +45,8 @@ class Shell(QObject):
 
     What the first paint does not need (the editor, the page of calls, the tray) is made right after it.
     """
+
+    ending = Signal()  # the person has quit; what follows is the end
 
     def __init__(
         self, app: QApplication, paths: Paths, child: EngineChild, *, background: bool, first_start: bool
@@ -273,6 +275,7 @@ class Shell(QObject):
     # the end
 
     async def _end(self, link: "asyncio.Task[None]", keeper: "asyncio.Task[None]") -> None:
+        self.ending.emit()
         self.window.save_state()
         self.window.hide()
         self.tray.say_down(self.tr("Stopping the servers…"), starting=True)

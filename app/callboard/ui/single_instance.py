@@ -40,6 +40,10 @@ class SingleInstance(QObject):
             log.warning("Second starts cannot reach this window: %s", self._server.errorString())
         return True
 
+    def stop_listening(self) -> None:
+        """Keep the place, but answer no second start any more: it waits for our end and becomes the first."""
+        self._server.close()
+
     def release(self) -> None:
         """Give the place up; the next start becomes the first."""
         self._server.close()
