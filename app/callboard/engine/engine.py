@@ -200,9 +200,7 @@ class Engine:
                 )
             )
         if self._tokens.problem:
-            notices.append(
-                Notice(code="tokens-unsaved", message=self._tokens.problem, fix=FIXES["tokens-unsaved"])
-            )
+            notices.append(Notice(code="tokens-unsaved", message=self._tokens.problem, fix=FIXES["tokens-unsaved"]))
         return notices + self.call_log.notices
 
     async def doctor(self, server: str = "") -> list[Check]:

@@ -27,7 +27,7 @@ class Instances:
         task = self._opening.get(key)
         if task is None:
             name = f"open {self._connector.name} for {key}"
-            task = self._opening[key] = asyncio.get_running_loop().create_task(self._make(), name=name)
+            task = self._opening[key] = asyncio.get_running_loop().create_task(self._make(key), name=name)
             task.add_done_callback(lambda done: self._opened(key, done))
         try:
             return await asyncio.shield(task)
@@ -58,11 +58,11 @@ class Instances:
         while self._ending:
             await asyncio.wait(self._ending)
 
-    async def _make(self) -> Upstream:
+    async def _make(self, key: str) -> Upstream:
         upstream: Upstream | None = None
         try:
             launch = await self._connector.prepare(_ignore)
-            upstream = self._connector.connect(launch)
+            upstream = self._connector.connect(launch, key)
             await self._connector.open(upstream, launch, _ignore, _ignore)
         except BaseException:
             if upstream is not None:

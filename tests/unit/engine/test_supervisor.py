@@ -95,7 +95,7 @@ class World:
             leftovers=self.leftovers,
         )
 
-    def connect(self, name: str, entry: AnyEntry, launch: Launch) -> Upstream:
+    def connect(self, name: str, entry: AnyEntry, launch: Launch, key: str) -> Upstream:
         """A connection as the engine makes it."""
         if entry.kind == "remote":
             remote = DownRemote()

@@ -57,6 +57,8 @@ class Delivery:
         elif exchange.modern:
             params = bridge.to_legacy_server(params)
         exchange.convert_with(self.finish)
+        if exchange.time_limit and exchange.method == "tools/call":
+            exchange.wants_progress = True  # of no use to every client, but it shows that the server is at work
         exchange.sent(upstream.send(exchange.method, params, exchange))
 
     def finish(self, exchange: Exchange, answer: Answer) -> Answer | None:

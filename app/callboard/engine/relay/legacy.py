@@ -11,6 +11,7 @@ from callboard.engine.relay.catalogue import BY_METHOD
 from callboard.engine.relay.envelope import Envelope, Raw, answer_of, decode_json, decode_params, result_answer
 from callboard.engine.relay.errors import RpcError, invalid, unknown_method
 from callboard.engine.relay.exchange import Exchange, progress_token
+from callboard.engine.relay.private import PrivateLink
 from callboard.engine.relay.router import text_member
 from callboard.engine.relay.sessions import Session, initialize_result
 from callboard.engine.relay.views import list_result
@@ -128,11 +129,14 @@ class LegacyEra:
         if session is None:
             raise invalid("a subscription needs a session; send initialize first")
         link, _, own = self._relay.router.route(scope, exchange.method, exchange.params)
-        entry = (link.name, own, text_member(exchange.params, "uri"))
+        link = self._relay.link_for(link, exchange, session)
+        entry = (link, own, text_member(exchange.params, "uri"))
         if exchange.method == "resources/subscribe":
             if entry not in session.subscriptions:
                 session.subscriptions.add(entry)
                 link.subscribe(own)
+                if isinstance(link, PrivateLink):
+                    self._relay.private.wake(link)
         elif entry in session.subscriptions:
             session.subscriptions.remove(entry)
             link.unsubscribe(own)
@@ -142,7 +146,9 @@ class LegacyEra:
         """Take a client's notification; those that mean nothing here are dropped."""
         if session is None:
             return
-        if envelope.method == "notifications/cancelled":
+        if envelope.method == "notifications/roots/list_changed":
+            self._relay.private.notify(session, envelope.method, {})
+        elif envelope.method == "notifications/cancelled":
             try:
                 params = decode_params(envelope.params)
             except msgspec.DecodeError:

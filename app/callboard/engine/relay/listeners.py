@@ -8,6 +8,7 @@ from callboard.core.protocol import META_SUBSCRIPTION
 from callboard.engine.relay.catalogue import PROMPTS, RESOURCES, TOOLS
 from callboard.engine.relay.envelope import Raw, notification_bytes, raw_json, result_answer
 from callboard.engine.relay.exchange import Exchange
+from callboard.engine.relay.link import ServerLink
 from callboard.engine.upstream.base import Params
 
 FILTER: Final = {
@@ -24,7 +25,7 @@ class Subscription:
     exchange: Exchange
     scope: str
     wanted: dict[str, Any]
-    resources: dict[tuple[str, str], str] = field(default_factory=dict)  # (server, its URI) → URI shown
+    resources: dict[tuple[ServerLink, str], str] = field(default_factory=dict)  # with its own URI → the URI shown
     on_end: Callable[["Subscription"], None] | None = None
 
     def meta(self) -> Raw:
@@ -63,10 +64,10 @@ class Listeners:
             if subscription.wanted.get(FILTER[method]) and (not subscription.scope or subscription.scope in servers):
                 subscription.tell(method, {})
 
-    def resource_updated(self, server: str, uri: str, params: Params) -> None:
+    def resource_updated(self, link: ServerLink, uri: str, params: Params) -> None:
         """A resource of a server changed."""
         for subscription in list(self._open.values()):
-            shown = subscription.resources.get((server, uri))
+            shown = subscription.resources.get((link, uri))
             if shown is not None:
                 subscription.tell("notifications/resources/updated", params | {"uri": raw_json(shown)})
 

@@ -23,8 +23,9 @@ from callboard.engine.relay.catalogue import BY_METHOD
 from callboard.engine.relay.envelope import Envelope, Raw, decode_json, decode_params, raw_json, result_answer
 from callboard.engine.relay.errors import RpcError, invalid, unknown_method
 from callboard.engine.relay.exchange import Exchange, progress_token
-from callboard.engine.relay.link import wanted_level
+from callboard.engine.relay.link import ServerLink, wanted_level
 from callboard.engine.relay.listeners import FILTER, Subscription
+from callboard.engine.relay.private import PrivateLink
 from callboard.engine.relay.router import text_member
 from callboard.engine.relay.views import list_result
 from callboard.engine.tasks import spawn
@@ -181,23 +182,25 @@ class ModernEra:
             raise invalid("notifications must be an object")
         wanted: dict[str, Any] = {member: True for member in FILTER.values() if asked.get(member) is True}
         uris = asked.get("resourceSubscriptions")
-        resources: dict[tuple[str, str], str] = {}
+        resources: dict[tuple[ServerLink, str], str] = {}
         for uri in uris if isinstance(uris, list) else []:
             try:
                 link, _, own = self._relay.router.route(scope, "resources/subscribe", {"uri": raw_json(uri)})
             except RpcError:
                 continue
-            if (link.name, own) not in resources:
-                resources[link.name, own] = uri
+            link = self._relay.link_for(link, exchange, None)
+            if (link, own) not in resources:
+                resources[link, own] = uri
                 link.subscribe(own)
+                if isinstance(link, PrivateLink):
+                    self._relay.private.wake(link)
         if resources:
             wanted["resourceSubscriptions"] = list(resources.values())
         self._relay.listeners.add(Subscription(exchange, scope, wanted, resources, self._unlisten))
 
     def _unlisten(self, subscription: Subscription) -> None:
-        for server, own in subscription.resources:
-            if server in self._relay.links:
-                self._relay.links[server].unsubscribe(own)
+        for link, own in subscription.resources:
+            link.unsubscribe(own)
 
 
 def _client_name(meta: Params) -> str:

@@ -23,6 +23,7 @@ from callboard.engine.relay.exchange import Exchange, Watch
 from callboard.engine.relay.link import ServerLink
 from callboard.engine.relay.listeners import Listeners
 from callboard.engine.relay.parking import Parking
+from callboard.engine.relay.private import PrivateLink, PrivateLinks, PrivateServers
 from callboard.engine.relay.router import Router, text_member
 from callboard.engine.relay.seal import Seal
 from callboard.engine.relay.sessions import Session, Sessions
@@ -36,7 +37,7 @@ log = logging.getLogger(__name__)
 NOTICE_DELAY = 0.05  # changes within this many seconds become one notification
 
 
-class Servers(Protocol):
+class Servers(PrivateServers, Protocol):
     """What the relay needs of whoever runs the servers (the supervisor and the roster behind it)."""
 
     async def upstream(self, name: str) -> Upstream:
@@ -50,6 +51,9 @@ class Servers(Protocol):
 
     def touch(self, server: str) -> None:
         """The server is being used."""
+
+    def sharing(self, server: str) -> str:
+        """ "shared", "per-client" or "per-session"."""
 
 
 class Relay:
@@ -75,6 +79,7 @@ class Relay:
         self.listeners = Listeners()
         self.watch = Watch()
         self.router = Router(self)
+        self.private = PrivateLinks(self, servers)
         self._views: dict[str, View] = {}
         self._on_catalogue = on_catalogue
         self._on_noise = on_noise
@@ -88,6 +93,7 @@ class Relay:
         names = list(names)
         previous = self.links
         self.links = {name: previous.get(name) or ServerLink(name, self) for name in names}
+        self.private.forget(previous.keys() - self.links.keys())
         changed = list(previous) != names
         self._views.clear()
         if changed:
@@ -134,12 +140,20 @@ class Relay:
         except RpcError as error:
             exchange.complete(error.answer())
             return
+        link = self.link_for(link, exchange, session)
         self._begin(exchange, link, params, shown)
         delivery = Delivery(self, link, exchange, params, session)
-        if link.upstream is not None:
+        if isinstance(link, PrivateLink):
+            self.private.submit(link, exchange, delivery.send)
+        elif link.upstream is not None:
             link.submit(exchange, delivery.send)
         else:
             spawn(self._submit_later(link, exchange, delivery.send), name=f"wait for {link.name}")
+
+    def link_for(self, link: ServerLink, exchange: Exchange, session: Session | None) -> ServerLink:
+        """The link that a client's messages go to: a private one where the server's processes are not shared."""
+        sharing = self.servers.sharing(link.name)
+        return link if sharing == "shared" else self.private.link(link.name, sharing, exchange, session)
 
     async def _submit_later(self, link: ServerLink, exchange: Exchange, send: Callable[[], None]) -> None:
         try:
@@ -213,10 +227,10 @@ class Relay:
     def resource_updated(self, link: ServerLink, uri: str, params: Params) -> None:
         """Tell those who subscribed."""
         for session in self.sessions:
-            for server, own, shown in session.subscriptions:
-                if server == link.name and own == uri:
+            for of, own, shown in session.subscriptions:
+                if of is link and own == uri:
                     session.tell("notifications/resources/updated", params | {"uri": raw_json(shown)})
-        self.listeners.resource_updated(link.name, uri, params)
+        self.listeners.resource_updated(link, uri, params)
 
     def log_message(self, link: ServerLink, level: int, params: Params) -> None:
         """A message outside of any call goes to the only client there is, or to nobody."""
@@ -263,9 +277,9 @@ class Relay:
                 link.set_level(min(ranks, default=None))
 
     def _on_session_closed(self, session: Session) -> None:
-        for server, uri, _ in session.subscriptions:
-            if server in self.links:
-                self.links[server].unsubscribe(uri)
+        for link, uri, _ in session.subscriptions:
+            link.unsubscribe(uri)
+        self.private.session_closed(session)
         if session.log_rank is not None:
             self.update_levels(session.scope)
 
@@ -276,6 +290,7 @@ class Relay:
         self.watch.close()
         if self._notice_timer is not None:
             self._notice_timer.cancel()
+        await self.private.close()
         await self.catalogue.close()
 
 

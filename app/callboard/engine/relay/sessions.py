@@ -6,7 +6,7 @@ import secrets
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from callboard.core.errors import CallboardError
 from callboard.core.protocol import METHOD_NOT_FOUND
@@ -14,6 +14,9 @@ from callboard.engine.relay.envelope import encode, error_answer, notification_b
 from callboard.engine.relay.exchange import Exchange
 from callboard.engine.relay.parking import can_be_asked
 from callboard.engine.upstream.base import Answer, Params
+
+if TYPE_CHECKING:
+    from callboard.engine.relay.link import ServerLink
 
 IDLE_SECONDS: Final = 24 * 3600.0
 MAX_SESSIONS: Final = 10_000
@@ -54,6 +57,32 @@ class Stream:
             self._wake.set_result(None)
 
 
+class Channel(Protocol):
+    """Where a question to the client is put: the stream of an exchange, or the session's own."""
+
+    def push(self, message: bytes) -> None:
+        """Send a message."""
+
+    def hold(self) -> None:
+        """The person's time begins: it is not the server's."""
+
+    def release(self) -> None:
+        """The person has answered."""
+
+
+class _Outside:
+    """The session's own stream as a channel."""
+
+    def __init__(self, push: Callable[[bytes], None]) -> None:
+        self.push = push
+
+    def hold(self) -> None:
+        """There is no call whose time runs."""
+
+    def release(self) -> None:
+        """There is no call whose time runs."""
+
+
 class Session:
     """One legacy client's connection. It is the Asker of its exchanges. Engine loop only."""
 
@@ -81,11 +110,11 @@ class Session:
         self.client = str(self.client_info.get("name") or caller)
         self.log_rank: int | None = None
         self.exchanges: dict[bytes, Exchange] = {}
-        self.subscriptions: set[tuple[str, str, str]] = set()  # server, its own URI, the URI shown
+        self.subscriptions: set[tuple[ServerLink, str, str]] = set()  # with the server's own URI and the one shown
         self.last_used = time.monotonic()
         self.closed = False
         self._on_done = on_done
-        self._questions: dict[int, tuple[Exchange, asyncio.Future[Answer]]] = {}
+        self._questions: dict[int, tuple[Channel, asyncio.Future[Answer]]] = {}
         self._next = 0
         self._streams: list[Stream] = []
         self._backlog: deque[bytes] = deque(maxlen=MAX_BACKLOG)
@@ -161,7 +190,7 @@ class Session:
                 if not future.done():
                     future.set_result(error_answer(METHOD_NOT_FOUND, "the call is over"))
 
-    def _withdraw(self, exchange: Exchange, number: int) -> None:
+    def _withdraw(self, exchange: Channel, number: int) -> None:
         if self._questions.pop(number, None) is not None:
             exchange.push(notification_bytes("notifications/cancelled", {"requestId": raw_json(number)}))
 
