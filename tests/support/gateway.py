@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx2
 
+from callboard.api.schema import CallView
 from callboard.core.errors import CallboardError
 from callboard.core.launch import Launch, LocalLaunch, RemoteLaunch
 from callboard.core.mcp_headers import encode_value
@@ -53,6 +54,18 @@ class PlainServers:
         return self.limit
 
     def touch(self, server: str) -> None:
+        pass
+
+    def sharing(self, server: str) -> str:
+        return "shared"
+
+    def sharing(self, server: str) -> str:
+        return "shared"
+
+    async def open_private(self, name: str, key: str) -> Upstream:
+        raise CallboardError("server-not-ready", f"{name} is shared.")
+
+    async def close_private(self, name: str, key: str) -> None:
         pass
 
 
@@ -100,6 +113,10 @@ class TestGateway:
         await upstream.close()
         del self.servers.ready[name]
         self.relay.disconnected(name)
+
+    async def rows(self, tool: str) -> list[CallView]:
+        """What the call log holds of a tool, oldest first."""
+        return [row for row in await self.call_log.recent(1000) if row.tool == tool]
 
     def legacy(self, scope: str = "", token: str = "token-a", **capabilities: Any) -> "LegacyClient":
         """A legacy client, not yet initialized."""

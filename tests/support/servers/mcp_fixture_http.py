@@ -39,6 +39,7 @@ class Front:
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     front = None
 
     def log_message(self, *arguments):

@@ -41,3 +41,17 @@ async def client(request: pytest.FixtureRequest, front: TestGateway) -> AsyncIte
         if isinstance(made, LegacyClient):
             await made.initialize()
         yield made
+
+
+@pytest.fixture(params=["legacy", "modern"])
+async def either(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[TestGateway]:
+    """A gateway in front of the fixture server of either era on stdio."""
+    async with serving(tmp_path, request.param, "stdio") as front:
+        yield front
+
+
+@pytest.fixture
+async def legacy(tmp_path: Path) -> AsyncIterator[TestGateway]:
+    """A gateway in front of a legacy server on stdio."""
+    async with serving(tmp_path, "legacy", "stdio") as front:
+        yield front

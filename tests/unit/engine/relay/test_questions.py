@@ -3,8 +3,6 @@
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +17,7 @@ from tests.support.gateway import (
     text_of,
     until,
 )
-from tests.unit.engine.relay.conftest import ASKED, serving
+from tests.unit.engine.relay.conftest import ASKED
 
 Client = LegacyClient | ModernClient
 ANSWERS: dict[str, Any] = {
@@ -60,20 +58,6 @@ async def test_questions_come_as_the_server_wrote_them(front: TestGateway, clien
     await client.call("elicit")
     schema = {"type": "object", "properties": {"name": {"type": "string"}}}
     assert seen == [{"mode": "form", "message": "Who?", "requestedSchema": schema}]
-
-
-@pytest.fixture(params=["legacy", "modern"])
-async def either(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[TestGateway]:
-    """A gateway in front of the fixture server of either era on stdio."""
-    async with serving(tmp_path, request.param, "stdio") as front:
-        yield front
-
-
-@pytest.fixture
-async def legacy(tmp_path: Path) -> AsyncIterator[TestGateway]:
-    """A gateway in front of a legacy server on stdio."""
-    async with serving(tmp_path, "legacy", "stdio") as front:
-        yield front
 
 
 async def test_a_client_that_cannot_be_asked_is_not_asked(either: TestGateway) -> None:
