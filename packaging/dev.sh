@@ -24,6 +24,7 @@ usage: sh packaging/dev.sh COMMAND [ARGUMENT...]
 
   run [ARGUMENT...]    start Callboard (arguments go to `callboard run`)
   test [ARGUMENT...]   run the tests on a virtual screen with a keyring (arguments go to pytest)
+                       (--agents: with agent frameworks that take minutes to install as well)
   check                lint, formatting, types, and who may import whom
   bench [NAME...]      measure speed and size (`bench --help` tells more)
   exec COMMAND...      run a command in the project's environment
