@@ -88,6 +88,9 @@ class TestGateway:
         self.servers.ready[name] = upstream
         self.relay.connected(name, upstream)
         await self.relay.catalogue.settled(name)
+        if self.relay._notice_timer is not None:  # that the server is there is told now, not during the test
+            self.relay._notice_timer.cancel()
+            self.relay._send_notices()
         return upstream
 
     async def start_fixture(self, name: str, era: str, *options: str, modern: bool | None = None) -> Upstream:

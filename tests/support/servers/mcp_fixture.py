@@ -188,6 +188,7 @@ class Server:
             "resources": {"subscribe": True, "listChanged": True},
             "completions": {},
             "logging": {},
+            **({"extensions": {"io.modelcontextprotocol/tasks": {}}} if self.modern else {"tasks": {"requests": {}}}),
         }
         who = {"name": self.name, "version": "1.0"}
         if method == "server/discover" and self.modern:

@@ -16,9 +16,11 @@ import msgspec
 
 from callboard.core.errors import CallboardError
 from callboard.core.mcp_headers import annotated
+from callboard.core.protocol import METHOD_NOT_FOUND
 from callboard.engine.relay.envelope import Raw, decode_json, decode_params, raw_json
 from callboard.engine.tasks import spawn
 from callboard.engine.upstream.base import Params, Upstream
+from callboard.engine.upstream.rpc import error_code, error_text
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +93,7 @@ class Catalogue:
         self._folder = folder
         self._on_changed = on_changed
         self._offers: dict[str, Offer] = {}
+        self._upstreams: dict[str, Upstream] = {}  # whom to ask, the newest connection
         self._running: dict[str, asyncio.Task[None]] = {}
         self._wanted: dict[str, set[Kind]] = {}
 
@@ -112,6 +115,7 @@ class Catalogue:
     def forget(self, server: str) -> None:
         """The server is gone from the roster."""
         self._offers.pop(server, None)
+        self._upstreams.pop(server, None)
         task = self._running.pop(server, None)
         if task is not None:
             task.cancel()
@@ -126,9 +130,10 @@ class Catalogue:
 
     def read(self, server: str, upstream: Upstream, kinds: tuple[Kind, ...] = KINDS) -> None:
         """Read lists of a server anew. At most one reading runs per server; what is wanted meanwhile follows once."""
+        self._upstreams[server] = upstream
         self._wanted.setdefault(server, set()).update(kinds)
         if server not in self._running:
-            self._running[server] = spawn(self._read_wanted(server, upstream), name=f"lists of {server}")
+            self._running[server] = spawn(self._read_wanted(server), name=f"lists of {server}")
 
     async def settled(self, server: str) -> None:
         """Return once no reading of the server's lists runs."""
@@ -142,9 +147,10 @@ class Catalogue:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _read_wanted(self, server: str, upstream: Upstream) -> None:
+    async def _read_wanted(self, server: str) -> None:
         try:
             while wanted := self._wanted.pop(server, None):
+                upstream = self._upstreams[server]
                 for kind in KINDS:
                     if kind in wanted and not upstream.closed.done():
                         await self._read_kind(server, upstream, kind)
@@ -161,9 +167,12 @@ class Catalogue:
             try:
                 items, problems = await _read_pages(upstream, kind)
             except CallboardError as error:
-                log.info("%s of %s could not be read: %s", kind.name, server, error.message)
-                return
+                if upstream.closed.done():
+                    return  # the next connection is read anew
+                problems = [Problem(kind.name, "", error.message.rstrip("."))]
         before = offer.lists.get(kind.name)
+        if before and problems and not items:
+            items = before  # better the last known ones than none
         offer.lists[kind.name] = items
         if kind is TOOLS:
             offer.header_paths = _header_paths(items)
@@ -218,6 +227,9 @@ async def _read_pages(upstream: Upstream, kind: Kind) -> tuple[list[Item], list[
     for _ in range(MAX_PAGES):
         answer = await upstream.request(kind.method, params, seconds=LIST_SECONDS)
         if answer.result is None:
+            if params or error_code(answer) != METHOD_NOT_FOUND:  # who does not know the method has none
+                what = "go on" if params else "list them"
+                problems.append(Problem(kind.name, "", f"the server refused to {what}: {error_text(answer)}"))
             return items, problems
         try:
             page = decode_params(bytes(answer.result))
@@ -229,12 +241,12 @@ async def _read_pages(upstream: Upstream, kind: Kind) -> tuple[list[Item], list[
             _take(entry, kind, items, problems, keys)
         cursor = bytes(page.get("nextCursor", Raw(b"null")))
         if cursor in (b"null", b'""'):
-            break
+            return items, problems
         if cursor in seen or len(items) >= MAX_ITEMS:
-            problems.append(Problem(kind.name, "", "the list never ends; what came so far is used"))
             break
         seen.add(cursor)
         params = {"cursor": Raw(cursor)}
+    problems.append(Problem(kind.name, "", "the list never ends; what came so far is used"))
     return items, problems
 
 

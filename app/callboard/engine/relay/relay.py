@@ -15,6 +15,7 @@ from callboard.core.mcp_headers import value_at
 from callboard.core.protocol import LOGGED
 from callboard.engine.calls.log import CallLog
 from callboard.engine.calls.record import error_said, says_error
+from callboard.engine.relay.bridge import to_modern_client
 from callboard.engine.relay.catalogue import RESOURCES, TEMPLATES, TOOLS, Catalogue, Kind
 from callboard.engine.relay.delivery import Delivery
 from callboard.engine.relay.envelope import Raw, decode_json, raw_json
@@ -138,7 +139,8 @@ class Relay:
         try:
             link, params, shown = self.router.route(scope, exchange.method, exchange.params)
         except RpcError as error:
-            exchange.complete(error.answer())
+            answer = error.answer()
+            exchange.complete(to_modern_client(exchange.method, answer) if exchange.modern else answer)
             return
         link = self.link_for(link, exchange, session)
         self._begin(exchange, link, params, shown)

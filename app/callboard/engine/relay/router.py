@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from callboard.core.protocol import INVALID_PARAMS
+from callboard.core.protocol import INVALID_PARAMS, RESOURCE_NOT_FOUND
 from callboard.engine.relay.catalogue import PROMPTS, TOOLS, Kind
 from callboard.engine.relay.envelope import Raw, decode_json, decode_params, raw_json
 from callboard.engine.relay.errors import RpcError, invalid, unknown_method
@@ -72,7 +72,7 @@ class Router:
                 if link.upstream is not None and "resources" in link.upstream.info.capabilities
             ]
             if len(able) != 1:
-                raise RpcError(INVALID_PARAMS, f"Resource not found: {shown}", {"uri": shown})
+                raise RpcError(RESOURCE_NOT_FOUND, f"Resource not found: {shown}", {"uri": shown})
             return able[0], params, shown
         server, own = owner
         if own != shown:
