@@ -38,7 +38,7 @@ from callboard.engine.relay.relay import Relay
 from callboard.engine.relay.sessions import Session
 from callboard.engine.tasks import spawn
 from callboard.engine.upstream.base import Params
-from callboard.engine.upstream.rpc import error_code
+from callboard.engine.upstream.rpc import LISTEN, error_code
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class McpEndpoint:
             await _refuse(send, 400, PARSE_ERROR, f"Parse error: {error}")
             return
         version = headers.get(b"mcp-protocol-version")
-        modern = _VERSION_MARK in body if version is None else version.decode("latin-1") not in LEGACY
+        modern = _names_version(envelope, body) if version is None else version.decode("latin-1") not in LEGACY
         if modern and envelope.method != "initialize":
             await self._post_modern(scope, caller, headers, envelope, receive, send)
         else:
@@ -111,6 +111,9 @@ class McpEndpoint:
             return
         if not envelope.id:
             await respond(send, 202, headers=())
+            return
+        if envelope.method == LISTEN and not _may_stream(headers.get(b"accept", b"*/*")):
+            await _refuse(send, 406, INVALID_REQUEST, "Accept must name text/event-stream", envelope)
             return
         try:
             params = decode_params(envelope.params)
@@ -196,7 +199,7 @@ class McpEndpoint:
         """One JSON object if nothing comes before the answer, else a stream."""
         watcher: asyncio.Task[None] | None = None
         accept = headers.get(b"accept", b"*/*")
-        may_stream = b"text/event-stream" in accept or b"*/*" in accept
+        may_stream = _may_stream(accept)
         if not may_stream and not exchange.modern:
             exchange.asker = None  # the question could not get there
         try:
@@ -300,6 +303,20 @@ async def _close_on_disconnect(close: Callable[[], None], receive: Receive) -> N
     while (await receive())["type"] != "http.disconnect":
         pass
     close()
+
+
+def _may_stream(accept: bytes) -> bool:
+    return b"text/event-stream" in accept or b"*/*" in accept
+
+
+def _names_version(envelope: Envelope, body: bytes) -> bool:
+    """True if a request says in its metadata which revision it is of, as only modern ones do."""
+    if _VERSION_MARK not in body:
+        return False
+    try:
+        return META_VERSION in decode_params(decode_params(envelope.params).get("_meta", Raw(b"")))
+    except msgspec.DecodeError:
+        return False
 
 
 def _proper_id(envelope: Envelope) -> bool:
