@@ -23,6 +23,7 @@ class _Params(msgspec.Struct):
     meta: msgspec.Raw = msgspec.field(name="_meta", default=_NONE)
     name: msgspec.Raw = _NONE
     uri: msgspec.Raw = _NONE
+    task_id: msgspec.Raw = msgspec.field(name="taskId", default=_NONE)
     request_id: msgspec.Raw = msgspec.field(name="requestId", default=_NONE)
 
 
@@ -74,7 +75,8 @@ def parse(line: bytes) -> Message:
     version = _text(meta.version) or ""
     if method == "initialize":
         version = ""
-    name = _text(params.uri if NAMED.get(method) == "uri" else params.name) if method in NAMED else None
+    named = {"name": params.name, "uri": params.uri, "taskId": params.task_id}
+    name = _text(named[NAMED[method]]) if method in NAMED else None
     return Message(
         line,
         method=method,

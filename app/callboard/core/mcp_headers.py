@@ -5,7 +5,16 @@ import binascii
 import re
 from typing import Any, Final
 
-NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED: Final = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",  # extension io.modelcontextprotocol/tasks
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
+"""What ``Mcp-Name`` repeats of the parameters, by method."""
+
 _PREFIX: Final = "=?base64?"
 _SUFFIX: Final = "?="
 _PLAIN: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?")

@@ -5,7 +5,6 @@ from typing import Final
 MODERN: Final = "2026-07-28"
 LATEST_LEGACY: Final = "2025-11-25"
 LEGACY: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-SUPPORTED: Final = (MODERN, *reversed(LEGACY))
 
 # keys of _meta (2026-07-28, basic: "General fields")
 META_PREFIX: Final = "io.modelcontextprotocol/"

@@ -58,7 +58,7 @@ class GatewayApp:
         for name, value in scope["headers"]:
             if name in headers and name in _SINGLE:
                 raise CallboardError("bad-request", f"The header {name.decode('latin-1')} stands there twice.")
-            headers[name] = value
+            headers[name] = value.strip()  # the parser leaves the white space around a value (RFC 9110, 5.5)
         refused = self._access.check_host(headers.get(b"host"), headers.get(b"origin"))
         if refused is not None:
             raise refused

@@ -15,7 +15,6 @@ from callboard.core.protocol import (
     META_SERVER,
     META_VERSION,
     MODERN,
-    SUPPORTED,
     UNSUPPORTED_VERSION,
 )
 from callboard.engine.relay import hello
@@ -84,7 +83,7 @@ class ModernEra:
             raise RpcError(
                 UNSUPPORTED_VERSION,
                 "Unsupported protocol version",
-                {"supported": list(SUPPORTED), "requested": version},
+                {"supported": [MODERN], "requested": version},
             )
         if META_CAPABILITIES not in meta:
             raise invalid(f"_meta must have {META_CAPABILITIES}")
