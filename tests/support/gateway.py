@@ -16,7 +16,7 @@ import httpx2
 from callboard.api.schema import CallView
 from callboard.core.errors import CallboardError
 from callboard.core.launch import Launch, LocalLaunch, RemoteLaunch
-from callboard.core.mcp_headers import encode_value
+from callboard.core.mcp_headers import NAMED, encode_value
 from callboard.core.protocol import META_CAPABILITIES, META_CLIENT, META_VERSION, MODERN
 from callboard.engine.calls.log import CallLog
 from callboard.engine.gateway.access import Access
@@ -204,7 +204,9 @@ class _Client:
         self.url = url
         self.capabilities = capabilities
         self.headers = {"authorization": f"Bearer {token}", "accept": "application/json, text/event-stream"}
-        self.http = httpx2.AsyncClient(trust_env=False, verify=False, timeout=10.0)
+        self.http = httpx2.AsyncClient(
+            trust_env=False, verify=False, timeout=10.0, limits=httpx2.Limits(max_connections=None)
+        )
         self.numbers = itertools.count(1)
         self.heard: list[dict[str, Any]] = []
         self.asked: list[dict[str, Any]] = []
@@ -334,8 +336,8 @@ class ModernClient(_Client):
     def headers_for(self, message: dict[str, Any]) -> dict[str, str]:
         """The headers that mirror a message."""
         headers = {"mcp-protocol-version": MODERN, "mcp-method": message["method"]}
-        name = message["params"].get("name") or message["params"].get("uri")
-        if name and message["method"] in ("tools/call", "prompts/get", "resources/read"):
+        name = message["params"].get(NAMED.get(message["method"], ""))
+        if name:
             headers["mcp-name"] = encode_value(name)
         return headers
 

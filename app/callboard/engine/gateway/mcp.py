@@ -97,8 +97,10 @@ class McpEndpoint:
             await _refuse(send, 400, PARSE_ERROR, f"Parse error: {error}")
             return
         version = headers.get(b"mcp-protocol-version")
-        modern = _names_version(envelope, body) if version is None else version.decode("latin-1") not in LEGACY
-        if modern and envelope.method != "initialize":
+        named = _names_version(envelope, body)
+        modern = named if version is None else version.decode("latin-1") not in LEGACY
+        # a handshake is a legacy one, unless header and metadata both speak of a revision that has none
+        if modern and (envelope.method != "initialize" or (named and version is not None)):
             await self._post_modern(scope, caller, headers, envelope, receive, send)
         else:
             await self._post_legacy(scope, caller, headers, envelope, receive, send)
