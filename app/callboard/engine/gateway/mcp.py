@@ -97,10 +97,14 @@ class McpEndpoint:
             await _refuse(send, 400, PARSE_ERROR, f"Parse error: {error}")
             return
         version = headers.get(b"mcp-protocol-version")
-        named = _names_version(envelope, body)
-        modern = named if version is None else version.decode("latin-1") not in LEGACY
-        # a handshake is a legacy one, unless header and metadata both speak of a revision that has none
-        if modern and (envelope.method != "initialize" or (named and version is not None)):
+        if version is None:
+            modern = envelope.method != "initialize" and _names_version(envelope, body)
+        else:
+            modern = version.decode("latin-1") not in LEGACY
+            if modern and envelope.method == "initialize":
+                # a handshake is a legacy one, unless its metadata too speaks of a revision that has none
+                modern = _names_version(envelope, body)
+        if modern:
             await self._post_modern(scope, caller, headers, envelope, receive, send)
         else:
             await self._post_legacy(scope, caller, headers, envelope, receive, send)
