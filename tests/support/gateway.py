@@ -59,9 +59,6 @@ class PlainServers:
     def sharing(self, server: str) -> str:
         return "shared"
 
-    def sharing(self, server: str) -> str:
-        return "shared"
-
     async def open_private(self, name: str, key: str) -> Upstream:
         raise CallboardError("server-not-ready", f"{name} is shared.")
 

@@ -384,6 +384,8 @@ class Server:
         return text(answer_of(answer["result"]))
 
     def tool_elicit(self, number, params, arguments, meta):
+        self.event(number).wait(int(arguments.get("before", 0)) / 1000)
+
         def greet(answer):
             self.event(number).wait(int(arguments.get("ms", 0)) / 1000)
             return "hello " + name_in(answer)
@@ -402,8 +404,10 @@ class Server:
 
     def tool_rounds(self, number, params, arguments, meta):
         if not self.modern:
-            names = [name_in(self.ask(*ELICIT)["result"]) for _ in range(2)]
-            return text(" and ".join(names))
+            answers = [self.ask(*ELICIT) for _ in range(2)]
+            return text(
+                " and ".join(name_in(answer["result"]) if "result" in answer else str(answer) for answer in answers)
+            )
         state = params.get("requestState", "")
         responses = params.get("inputResponses") or {}
         said = state.split("|")[1:] + [name_in(answer) for answer in responses.values()]

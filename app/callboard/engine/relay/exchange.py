@@ -27,8 +27,12 @@ class Asker(Protocol):
 
     capabilities: dict[str, Any]  # what the client declared that it can be asked
 
-    async def ask(self, exchange: "Exchange", method: str, params: Params) -> Answer:
-        """Put the question to the client and return its answer."""
+    async def ask(self, exchange: "Exchange", method: str, params: Params, *, guessed: bool = False) -> Answer:
+        """Put the question to the client and return its answer.
+
+        ``guessed``: the server did not say of which request the question is; it may be of any other one that the
+        same client has in flight there.
+        """
 
     def withdraw(self, exchange: "Exchange") -> None:
         """The exchange is about to get its answer: what is still asked for it has no point any more."""
@@ -309,11 +313,11 @@ class Exchange:
             return
         self.push(notification_bytes(method, params))
 
-    async def on_request(self, method: str, params: Params) -> Answer:
-        """See Listener."""
+    async def on_request(self, method: str, params: Params, *, guessed: bool = False) -> Answer:
+        """See Listener, and Asker for ``guessed``."""
         if self.asker is None or self.done:
             return error_answer(METHOD_NOT_FOUND, f"the client cannot be asked for {method}")
-        return await self.asker.ask(self, method, params)
+        return await self.asker.ask(self, method, params, guessed=guessed)
 
 
 CANCELLED = Answer(error=raw_json({"code": SERVER_ERROR, "message": "cancelled"}))

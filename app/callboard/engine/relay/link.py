@@ -136,7 +136,7 @@ class ServerLink:
         if owner is None:
             reason = "no client's call is in flight" if not self.in_flight else "calls of several clients are in flight"
             return error_answer(INTERNAL_ERROR, f"{method} cannot be assigned to a client: {reason}")
-        return await owner.on_request(method, params)
+        return await owner.on_request(method, params, guessed=True)
 
     def on_noise(self, line: bytes) -> None:
         """See Peer."""

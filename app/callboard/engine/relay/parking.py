@@ -134,8 +134,8 @@ class ModernAsker:
         self._caller = caller
         self.capabilities = capabilities
 
-    async def ask(self, exchange: Exchange, method: str, params: Params) -> Answer:
-        """See Asker."""
+    async def ask(self, exchange: Exchange, method: str, params: Params, *, guessed: bool = False) -> Answer:
+        """See Asker. Each request is asked for itself: no two are known to be of one client."""
         if not can_be_asked(self.capabilities, method, params):
             return error_answer(METHOD_NOT_FOUND, f"the client does not offer {method}")
         return await self._parking.ask(self._caller, exchange, method, params)

@@ -52,7 +52,7 @@ class PrivateLink(ServerLink):
             return error_answer(METHOD_NOT_FOUND, f"{method} is not available")
         newest = max(self.in_flight, key=lambda exchange: exchange.started, default=None)
         if newest is not None:
-            return await newest.on_request(method, params)
+            return await newest.on_request(method, params, guessed=True)
         if self.session is not None:
             return await self.session.ask_outside(method, params)
         return error_answer(INTERNAL_ERROR, f"{method} cannot be answered: no call is in flight")

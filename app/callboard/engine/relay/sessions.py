@@ -6,6 +6,7 @@ import secrets
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from callboard.core.errors import CallboardError
@@ -83,6 +84,13 @@ class _Outside:
         """There is no call whose time runs."""
 
 
+@dataclass
+class _Question:
+    channel: Channel  # where it was put
+    answer: asyncio.Future[Answer]
+    guessed: bool  # any call of the session to the same server may have caused it
+
+
 class Session:
     """One legacy client's connection. It is the Asker of its exchanges. Engine loop only."""
 
@@ -114,7 +122,7 @@ class Session:
         self.last_used = time.monotonic()
         self.closed = False
         self._on_done = on_done
-        self._questions: dict[int, tuple[Channel, asyncio.Future[Answer]]] = {}
+        self._questions: dict[int, _Question] = {}
         self._next = 0
         self._streams: list[Stream] = []
         self._backlog: deque[bytes] = deque(maxlen=MAX_BACKLOG)
@@ -159,49 +167,63 @@ class Session:
         """Put a question of a server that belongs to no request on the session's own stream."""
         return await self.ask(_Outside(self._tell), method, params)
 
-    async def ask(self, exchange: Channel, method: str, params: Params) -> Answer:
+    async def ask(self, exchange: Channel, method: str, params: Params, *, guessed: bool = False) -> Answer:
         """Put a server's question on the stream of the request that caused it; see Asker."""
         if self.closed or not can_be_asked(self.capabilities, method, params):
             return error_answer(METHOD_NOT_FOUND, f"the client does not offer {method}")
         self._next += 1
         number = self._next
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._questions[number] = exchange, future
+        question = _Question(exchange, asyncio.get_running_loop().create_future(), guessed)
+        self._questions[number] = question
         exchange.push(request_bytes(number, method, params))
         exchange.hold()
         try:
             async with asyncio.timeout(ASK_SECONDS):
-                return await future
+                return await question.answer
         except TimeoutError:
-            self._withdraw(exchange, number)
+            self._withdraw(number)
             raise CallboardError("call-timeout", f"The client did not answer {method}.") from None
         except asyncio.CancelledError:
-            self._withdraw(exchange, number)
+            self._withdraw(number)
             raise
         finally:
             self._questions.pop(number, None)
-            exchange.release()
+            question.channel.release()
 
     def withdraw(self, exchange: Exchange) -> None:
-        """See Asker."""
-        for number, (asking, future) in list(self._questions.items()):
-            if asking is exchange:
-                self._withdraw(exchange, number)
-                if not future.done():
-                    future.set_result(error_answer(METHOD_NOT_FOUND, "the call is over"))
+        """See Asker. A question that another call may have caused goes on with that one."""
+        for number, question in list(self._questions.items()):
+            if question.channel is not exchange:
+                continue
+            heir = self._heir(exchange) if question.guessed else None
+            if heir is not None:
+                question.channel = heir
+                exchange.release()
+                heir.hold()
+                continue
+            self._withdraw(number)
+            if not question.answer.done():
+                question.answer.set_result(error_answer(METHOD_NOT_FOUND, "the call is over"))
 
-    def _withdraw(self, exchange: Channel, number: int) -> None:
-        if self._questions.pop(number, None) is not None:
-            exchange.push(notification_bytes("notifications/cancelled", {"requestId": raw_json(number)}))
+    def _heir(self, exchange: Exchange) -> Exchange | None:
+        for other in self.exchanges.values():
+            if other is not exchange and other.link is exchange.link and not other.done:
+                return other
+        return None
+
+    def _withdraw(self, number: int) -> None:
+        question = self._questions.pop(number, None)
+        if question is not None:
+            question.channel.push(notification_bytes("notifications/cancelled", {"requestId": raw_json(number)}))
 
     def answered(self, request_id: bytes, answer: Answer) -> None:
         """The client's answer to a question; late or foreign ones are dropped."""
         try:
-            _, future = self._questions[int(request_id)]
+            question = self._questions[int(request_id)]
         except (ValueError, KeyError):
             return
-        if not future.done():
-            future.set_result(answer)
+        if not question.answer.done():
+            question.answer.set_result(answer)
 
     # the end
 
@@ -213,9 +235,9 @@ class Session:
         self.exchanges.clear()
         for stream in list(self._streams):
             stream.close()
-        for _, future in self._questions.values():
-            if not future.done():
-                future.set_result(error_answer(METHOD_NOT_FOUND, "the session ended"))
+        for question in self._questions.values():
+            if not question.answer.done():
+                question.answer.set_result(error_answer(METHOD_NOT_FOUND, "the session ended"))
 
 
 class Sessions:

@@ -234,6 +234,20 @@ async def test_a_question_ends_with_the_call_that_caused_it(legacy: TestGateway)
         assert text_of(await client.call("echo", {"text": "on"})) == "on"
 
 
+async def test_a_question_put_on_another_calls_stream_outlives_that_call(legacy: TestGateway) -> None:
+    """On stdio nothing tells which of a client's calls a question is of; it is put on the newest one's stream."""
+    async with legacy.legacy("one", **ASKED) as client:
+        await client.initialize()
+        asking = asyncio.create_task(client.call("elicit", {"before": 100}))
+        await until(lambda: legacy.relay.links["one"].in_flight)
+        assert text_of(await client.call("slow", {"ms": 300})) == "slow"
+        question = client.of("elicitation/create")[0]
+        assert client.of("notifications/cancelled") == []
+        answer = {"action": "accept", "content": {"name": "Ann"}}
+        await client.post({"jsonrpc": "2.0", "id": question["id"], "result": answer})
+        assert text_of(await asking) == "hello Ann"
+
+
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 async def test_questions_end_with_the_server(legacy: TestGateway, era: str) -> None:
     client: Client = legacy.legacy("one", **ASKED) if era == "legacy" else legacy.modern("one", **ASKED)
