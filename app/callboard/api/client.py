@@ -235,16 +235,12 @@ class EngineClient:
 
     async def _client(self) -> "httpx2.AsyncClient":
         if self._http is None:
-            # in a thread: the import takes a tenth of a second, which a window would show as a stall
-            module = await asyncio.to_thread(importlib.import_module, "httpx2")
-            if self._http is None:
-                self._http = module.AsyncClient(
-                    base_url=self.address.url,
-                    headers={"authorization": f"Bearer {self.address.admin_token}"},
-                    timeout=self._timeout,
-                    trust_env=False,
-                    verify=False,  # loopback over plain HTTP; spares the time of loading CA certificates
-                )
+            # in a thread: the imports take a tenth of a second, which a window would show as a stall
+            made = await asyncio.to_thread(_make_http, self.address, self._timeout)
+            if self._closed:
+                raise _unreachable(RuntimeError("the client was closed"))
+            if self._http is None:  # else another request was quicker
+                self._http = made
         return self._http
 
     async def _get(self, path: str, kind: type[T]) -> T:
@@ -278,6 +274,19 @@ class EngineClient:
         if answer.status_code >= 400:
             raise _error(answer)
         return answer.content
+
+
+def _make_http(address: EngineAddress, timeout: float) -> "httpx2.AsyncClient":
+    import httpx2
+
+    importlib.import_module("anyio._backends._asyncio")  # which the first connection would load
+    return httpx2.AsyncClient(
+        base_url=address.url,
+        headers={"authorization": f"Bearer {address.admin_token}"},
+        timeout=timeout,
+        trust_env=False,
+        verify=False,  # loopback over plain HTTP; spares the time of loading CA certificates
+    )
 
 
 def _part(name: str) -> str:
