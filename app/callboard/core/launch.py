@@ -18,12 +18,43 @@ class LocalLaunch:
 
 
 @dataclass(frozen=True)
+class OAuthLaunch:
+    """How to sign in to a remote server: as a person, or ``as_program`` with credentials of our own.
+
+    ``client_id`` (with ``client_secret``) was registered by hand, with the authorisation server ``issuer`` if that is
+    set; ``client_metadata`` is the address of a Client ID Metadata Document. Each may be empty.
+    """
+
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+    issuer: str = ""
+    client_metadata: str = ""
+    scopes: tuple[str, ...] = ()
+    as_program: bool = False
+
+
+@dataclass(frozen=True)
+class TlsLaunch:
+    """A client certificate and its key (None: in the same file) in PEM, and the CAs to trust (None: the system's)."""
+
+    certificate: Path
+    key: Path | None = None
+    passphrase: str = field(default="", repr=False)
+    ca: Path | None = None
+
+
+@dataclass(frozen=True)
 class RemoteLaunch:
-    """A remote server. ``transport`` is "http" (streamable, falls back to SSE) or "sse"."""
+    """A remote server. ``transport`` is "http" (streamable, falls back to SSE) or "sse".
+
+    ``oauth`` is set where a sign-in may be wanted; a server that does not ask for one is used without.
+    """
 
     url: str
     headers: dict[str, str] = field(default_factory=dict, repr=False)
     transport: str = "http"
+    oauth: OAuthLaunch | None = None
+    tls: TlsLaunch | None = None
 
 
 Launch = LocalLaunch | RemoteLaunch

@@ -86,7 +86,7 @@ def texts_of(entry: "AnyEntry") -> Iterator[tuple[Path, str]]:
             yield (group, key), value
     yield from _nested(getattr(entry, "params", {}), ("params",))
     if (auth := getattr(entry, "auth", None)) is not None:
-        for name in ("client_id", "certificate", "key", "ca"):
+        for name in ("client_id", "issuer", "certificate", "key", "ca"):
             if value := getattr(auth, name, ""):
                 yield ("auth", name), value
 

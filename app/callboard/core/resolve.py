@@ -8,7 +8,7 @@ from typing import Any
 
 from callboard.core.credentials import is_secret_name, looks_like_credential, places
 from callboard.core.errors import CallboardError
-from callboard.core.launch import Launch, LocalLaunch, RemoteLaunch
+from callboard.core.launch import Launch, LocalLaunch, OAuthLaunch, RemoteLaunch, TlsLaunch
 from callboard.core.references import Reference, names_in, replace_references
 from callboard.core.roster import (
     AgentEntry,
@@ -18,7 +18,7 @@ from callboard.core.roster import (
     CustomHeaderAuth,
     LocalEntry,
     MutualTls,
-    NoAuth,
+    OAuth,
     RemoteEntry,
 )
 
@@ -68,7 +68,7 @@ def resolve(entry: AnyEntry, values: Values) -> Launch:
     """What starts or reaches the server of ``entry``.
 
     Raises ``env-unset``, ``secret-missing`` or ``entry-invalid`` (a relative working folder, a header value of more
-    than one line), and ``remote-sign-in`` for authentication that only a sign-in can give.
+    than one line).
     """
     if isinstance(entry, RemoteEntry):
         return _remote(entry, values)
@@ -122,12 +122,33 @@ def _remote(entry: RemoteEntry, values: Values) -> RemoteLaunch:
         headers = _with_header(headers, "Authorization", "Bearer " + _header(auth.secret, values.secret(auth.secret)))
     elif isinstance(auth, ApiKeyAuth | CustomHeaderAuth):
         headers = _with_header(headers, auth.header, _header(auth.secret, values.secret(auth.secret)))
-    elif not isinstance(auth, NoAuth):
-        how = "client certificates" if isinstance(auth, MutualTls) else "OAuth"
-        raise CallboardError(
-            "remote-sign-in", f"Sign-in with {how} is not available in this version.", fix="Use a bearer token."
-        )
-    return RemoteLaunch(values.fill(entry.url), headers, entry.transport)
+    oauth, tls = None, None
+    if isinstance(auth, OAuth):
+        oauth = _oauth(auth, values)
+    elif isinstance(auth, MutualTls):
+        tls = _tls(auth, values)
+    elif "auth" not in entry.model_fields_set and not any(name.casefold() == "authorization" for name in headers):
+        oauth = OAuthLaunch()  # nothing was said of a sign-in: the server may ask for one
+    return RemoteLaunch(values.fill(entry.url), headers, entry.transport, oauth, tls)
+
+
+def _oauth(auth: OAuth, values: Values) -> OAuthLaunch:
+    return OAuthLaunch(
+        client_id=_line("client_id", values.fill(auth.client_id)),
+        client_secret=values.secret(auth.secret).strip() if auth.secret else "",
+        issuer=values.fill(auth.issuer),
+        client_metadata=auth.client_metadata,
+        scopes=tuple(auth.scopes),
+        as_program=auth.grant == "client-credentials",
+    )
+
+
+def _tls(auth: MutualTls, values: Values) -> TlsLaunch:
+    files = [Path(values.path(text)) if text else None for text in (auth.certificate, auth.key, auth.ca)]
+    certificate, key, ca = files
+    if certificate is None or any(file is not None and not file.is_absolute() for file in files):
+        raise CallboardError("entry-invalid", "The paths of certificates and keys must be full ones, or begin with ~.")
+    return TlsLaunch(certificate, key, values.secret(auth.secret) if auth.secret else "", ca)
 
 
 def _with_header(headers: dict[str, str], name: str, value: str) -> dict[str, str]:
@@ -135,11 +156,13 @@ def _with_header(headers: dict[str, str], name: str, value: str) -> dict[str, st
 
 
 def _header(name: str, value: str) -> str:
+    return _line(name, value, "be sent as a header")
+
+
+def _line(name: str, value: str, use: str = "be used") -> str:
     value = value.strip()  # a line end comes along easily when a token is pasted
     if not value.isprintable() or not value.isascii():
-        raise CallboardError(
-            "entry-invalid", f'The value of "{name}" cannot be sent as a header: it must be one line of ASCII.'
-        )
+        raise CallboardError("entry-invalid", f'The value of "{name}" cannot {use}: it must be one line of ASCII.')
     return value
 
 

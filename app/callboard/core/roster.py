@@ -84,6 +84,22 @@ def _url(value: str) -> str:
     return value
 
 
+def _issuer(value: str) -> str:
+    return _url(value) if value else value
+
+
+def _document(value: str) -> str:
+    if value and (not value.startswith("https://") or urlsplit(value).path in ("", "/")):
+        raise _wrong("must be an address that begins with https:// and has a path")
+    return _url(value) if value else value
+
+
+def _scope(value: str) -> str:
+    if re.search(r"""[\s"\\]""", value):
+        raise _wrong("must be one scope, without spaces or quotes")
+    return value
+
+
 def _expose(value: Any) -> Any:
     named = isinstance(value, list) and value and all(isinstance(item, str) for item in value)
     if value not in ("tools", "whole") and not named:
@@ -175,12 +191,28 @@ class CustomHeaderAuth(Model):
 
 
 class OAuth(Model):
-    """Sign-in through the server's authorisation server."""
+    """Sign-in through the server's authorisation server.
+
+    ``client_id`` and ``secret`` are those of a client that was registered by hand, with the authorisation server
+    ``issuer``; ``client_metadata`` is the address of a Client ID Metadata Document. ``grant`` client-credentials signs
+    in as the program itself, without a person; ``secret`` then holds the client's secret or its private key (PEM).
+    """
 
     type: Literal["oauth"]
     client_id: Text = ""
-    secret: SecretName | None = None  # the client's secret, where it was registered by hand
-    scopes: list[Filled] = []
+    secret: SecretName | None = None
+    issuer: Annotated[Text, AfterValidator(_issuer)] = ""
+    client_metadata: Annotated[Text, AfterValidator(_document)] = ""
+    grant: Literal["authorization-code", "client-credentials"] = "authorization-code"
+    scopes: list[Annotated[Filled, AfterValidator(_scope)]] = []
+
+    @model_validator(mode="after")
+    def _whole(self) -> "OAuth":
+        if self.grant == "client-credentials" and not (self.client_id and self.secret):
+            raise _wrong("needs client_id and secret where grant is client-credentials")
+        if self.secret and not self.client_id:
+            raise _wrong("needs client_id where it has a secret")
+        return self
 
 
 class MutualTls(Model):

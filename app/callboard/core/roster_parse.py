@@ -31,7 +31,10 @@ from callboard.core.roster_yaml import Path, RosterError, read_yaml
 M = TypeVar("M", bound=Model)
 
 _AUTH_TYPES = ("none", "bearer", "api_key", "custom_header", "oauth", "mtls")
-_AUTH_FIELDS = ("type", "secret", "header", "client_id", "scopes", "certificate", "key", "ca")
+_AUTH_FIELDS = (
+    *("type", "secret", "header", "client_id", "issuer", "client_metadata", "grant", "scopes"),
+    *("certificate", "key", "ca"),
+)
 _GROUPS: dict[str, type[Model]] = {
     "timeouts": Timeouts,
     "restart": Restart,

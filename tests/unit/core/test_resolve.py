@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from callboard.core.errors import CallboardError
-from callboard.core.launch import LocalLaunch, RemoteLaunch
+from callboard.core.launch import LocalLaunch, OAuthLaunch, RemoteLaunch, TlsLaunch
 from callboard.core.references import escape_references, names_in, replace_references, split_references
 from callboard.core.resolve import AGENT_CONFIG, Values, argv_for_display, resolve, values_to_hide
 from callboard.core.roster import AnyEntry
@@ -89,6 +89,37 @@ def test_ways_to_sign_in(auth: Any, headers: dict[str, str]) -> None:
     assert launch == RemoteLaunch("http://h/", headers, "sse")
 
 
+def test_a_sign_in_with_oauth() -> None:
+    assert resolve(entry(url="http://h/", auth="oauth"), VALUES) == RemoteLaunch("http://h/", oauth=OAuthLaunch())
+    auth = {
+        "type": "oauth",
+        "client_id": "${env:HOST}",
+        "secret": "key",
+        "issuer": "https://a/",
+        "grant": "client-credentials",
+        "scopes": ["read", "write"],
+    }
+    launch = resolve(entry(url="http://h/", auth=auth), VALUES)
+    expected = OAuthLaunch("db.local", "s3cr3t", "https://a/", "", ("read", "write"), True)
+    assert launch == RemoteLaunch("http://h/", oauth=expected)
+    assert "s3cr3t" not in repr(launch)
+
+
+def test_where_nothing_is_said_of_a_sign_in_the_server_may_ask_for_one() -> None:
+    assert resolve(entry(url="http://h/"), VALUES) == RemoteLaunch("http://h/", oauth=OAuthLaunch())
+    assert resolve(entry(url="http://h/", auth="none"), VALUES) == RemoteLaunch("http://h/")
+    with_header = resolve(entry(url="http://h/", headers={"authorization": "x"}), VALUES)
+    assert with_header == RemoteLaunch("http://h/", {"authorization": "x"})
+
+
+def test_a_client_certificate() -> None:
+    auth = {"type": "mtls", "certificate": "~/c.pem", "key": "/k.pem", "secret": "key", "ca": "/ca.pem"}
+    launch = resolve(entry(url="https://h/", auth=auth), VALUES)
+    tls = TlsLaunch(Path("/home/me/c.pem"), Path("/k.pem"), "s3cr3t", Path("/ca.pem"))
+    assert launch == RemoteLaunch("https://h/", tls=tls)
+    assert "s3cr3t" not in repr(launch)
+
+
 def test_an_agent_gets_its_configuration_where_other_users_cannot_read_it() -> None:
     agent = entry(
         agent="my:Agent", params={"key": "${secret:key}", "deep": [{"n": 1, "h": "${env:HOST}"}]}, env={"A": "b"}
@@ -114,7 +145,17 @@ def test_an_agent_gets_its_configuration_where_other_users_cannot_read_it() -> N
         ({"url": "http://h/", "auth": {"type": "bearer", "secret": "empty"}}, "secret-missing", {"secret": "empty"}),
         ({"url": "http://h/", "auth": {"type": "bearer", "secret": "bad"}}, "entry-invalid", {}),
         ({"url": "http://h/", "headers": {"X": "${secret:bad}"}}, "entry-invalid", {}),
-        ({"url": "http://h/", "auth": {"type": "oauth"}}, "remote-sign-in", {}),
+        (
+            {"url": "http://h/", "auth": {"type": "oauth", "client_id": "c", "secret": "gone"}},
+            "secret-missing",
+            {"secret": "gone"},
+        ),
+        (
+            {"url": "http://h/", "auth": {"type": "mtls", "certificate": "/c", "secret": "gone"}},
+            "secret-missing",
+            {"secret": "gone"},
+        ),
+        ({"url": "http://h/", "auth": {"type": "mtls", "certificate": "c.pem"}}, "entry-invalid", {}),
         ({"command": "x", "cwd": "sub/folder"}, "entry-invalid", {}),
     ],
 )
