@@ -54,6 +54,7 @@ class ServerLink:
         self.name = name
         self.upstream: Upstream | None = None
         self.in_flight: set[Exchange] = set()
+        self._parked: set[Exchange] = set()  # those of them whose client is away to ask its person
         self.noise_lines = 0
         self.has_tasks = False  # the server may answer with tasks, whose ids must be remembered
         self._hub = hub
@@ -86,15 +87,41 @@ class ServerLink:
 
     def submit(self, exchange: Exchange, send: Callable[[], None]) -> None:
         """Send a client's request now, or in its turn if the server is served one client at a time."""
-        if self._asks and any(other.owner != exchange.owner for other in self.in_flight):
+        if self._must_wait(exchange):
             self._queue.append((exchange, send))
-            return
-        self.in_flight.add(exchange)
-        send()
+        else:
+            self._begin(exchange, send)
+
+    def park(self, exchange: Exchange) -> None:
+        """The server waits for an answer that the client may never bring: the client's other requests may go on."""
+        self._parked.add(exchange)
+        self._next_turn()
+
+    def resume(self, exchange: Exchange, send: Callable[[], None]) -> None:
+        """The client of a parked request is back: send its answers now, or when what it began meanwhile is over."""
+        if self._must_wait(exchange):
+            self._queue.appendleft((exchange, send))  # nobody else is served before
+        else:
+            self._begin(exchange, send)
 
     def finished(self, exchange: Exchange) -> None:
         """A request has its answer: the next client's turn."""
         self.in_flight.discard(exchange)
+        self._parked.discard(exchange)
+        self._next_turn()
+
+    def _begin(self, exchange: Exchange, send: Callable[[], None]) -> None:
+        self._parked.discard(exchange)
+        self.in_flight.add(exchange)
+        send()
+
+    def _must_wait(self, exchange: Exchange) -> bool:
+        return self._asks and any(
+            other.owner != exchange.owner and not (other in self._parked and other.caller == exchange.caller)
+            for other in self.in_flight
+        )
+
+    def _next_turn(self) -> None:
         if self._queue and not self._passing:
             self._passing = True  # one that fails at once must not pass the turn on within its own
             try:
@@ -105,12 +132,11 @@ class ServerLink:
     def _pass_turn(self) -> None:
         while self._queue:
             waiting, send = self._queue[0]
-            if not waiting.done and any(other.owner != waiting.owner for other in self.in_flight):
+            if not waiting.done and self._must_wait(waiting):
                 return
             self._queue.popleft()
             if not waiting.done:
-                self.in_flight.add(waiting)
-                send()
+                self._begin(waiting, send)
 
     # the peer of the upstream
 
@@ -144,9 +170,12 @@ class ServerLink:
         self._hub.noise(self, line)
 
     def _only_owner(self) -> Exchange | None:
-        """The exchange that a message without one belongs to: the newest, if all in flight are one client's."""
+        """The exchange that a message without one belongs to: the newest, if all in flight are one client's.
+
+        What is parked is asked nothing more as long as another one is under way.
+        """
         newest: Exchange | None = None
-        for exchange in self.in_flight:
+        for exchange in (self.in_flight - self._parked) or self.in_flight:
             if newest is not None and exchange.owner != newest.owner:
                 return None
             if newest is None or exchange.started > newest.started:

@@ -73,16 +73,21 @@ class Parking:
         if waiting.timer is not None:
             waiting.timer.cancel()
             waiting.timer = None
+        exchange, link = waiting.exchange, waiting.exchange.link
+        exchange.rearm()
+        if exchange.done or link is None:
+            self._drop(waiting)
+        else:
+            link.resume(exchange, lambda: self._deliver(waiting, answers))
+        return exchange
+
+    def _deliver(self, waiting: Waiting, answers: Params) -> None:
         for name, (_, _, future) in list(waiting.questions.items()):
             if name in answers and not future.done():
                 future.set_result(Answer(result=bytes(answers[name])))
                 del waiting.questions[name]
-        waiting.exchange.rearm()
         if waiting.questions:
             self._put(waiting)
-        elif waiting.exchange.done:
-            self._drop(waiting)
-        return waiting.exchange
 
     def forget(self, exchange: Exchange) -> None:
         """The call is over, whatever its questions. A client that is away to ask may still come for the answer."""
@@ -119,6 +124,8 @@ class Parking:
         result = {"resultType": "input_required", "inputRequests": requests, "requestState": state}
         waiting.timer = asyncio.get_running_loop().call_later(WAIT_SECONDS, self._too_late, waiting)
         exchange.pause(Answer(result=encode(result)))
+        if exchange.link is not None:
+            exchange.link.park(exchange)
 
     def _too_late(self, waiting: Waiting) -> None:
         waiting.timer = None
