@@ -135,7 +135,7 @@ class Data:
     """A JSON value. With a ``media_type`` it is a labelled reply: structured content under that label.
 
     Without a label it is structured content where the agent has an output schema, else text. ``text`` is what stands
-    beside the structured content, if it is not simply the value as JSON.
+    beside the structured content, if it is not simply the value as JSON; "" for nothing.
     """
 
     value: Any
@@ -267,6 +267,9 @@ class AdaptedAgent:
         self.tools = []
         self.prompts = []
         self.resources = []
+
+    async def prepare(self) -> None:
+        """Called once, on the worker's loop, before the rest of what stands above is read."""
 
     def call(self, tool: str, arguments: dict[str, Any], context: Context) -> Answer:
         """Run one of ``tools``; the arguments have passed its schema."""
