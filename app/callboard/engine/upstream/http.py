@@ -82,7 +82,7 @@ class HttpUpstream(RpcConnection):
             if error.code == "call-timeout" or (error.code == "remote-status" and 400 <= status < 500):
                 return False
             raise
-        return self._take_discovery(answer)
+        return self._take_discovery(await self.insist(answer))
 
     async def _open_sse(self, first: CallboardError | None = None) -> None:
         """The transport of 2024-11-05; raises ``first`` if the server does not speak that either."""

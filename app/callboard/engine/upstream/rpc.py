@@ -18,6 +18,7 @@ from callboard.core.protocol import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     LATEST_LEGACY,
+    LEGACY,
     META_CAPABILITIES,
     META_CLIENT,
     META_SERVER,
@@ -263,13 +264,19 @@ class RpcConnection:
         probe = self.send("server/discover", dict(self._own_meta_params), waiter)
         try:
             done, _ = await asyncio.wait([waiter.future], timeout=PROBE_SECONDS)
-            if done and self._take_discovery(waiter.future.result()):
+            if done and self._take_discovery(await self.insist(waiter.future.result())):
                 return None
             await self._initialize(waiter.future if not done else None)
         finally:
             self.pending.pop(probe.id, None)
             waiter.future.cancel()
         return None
+
+    async def insist(self, answer: Answer) -> Answer:
+        """Probe again where a server refused our revision but names it among its own (2026-07-28, basic/versioning)."""
+        if MODERN not in supported_revisions(answer):
+            return answer
+        return await self.request("server/discover", dict(self._own_meta_params), seconds=PROBE_SECONDS)
 
     def _take_discovery(self, answer: Answer) -> bool:
         if answer.result is not None:
@@ -279,7 +286,7 @@ class RpcConnection:
                 if isinstance(supported, list) and MODERN in supported:
                     self.info = _discovered(found)
                     return True
-        elif error_code(answer) in MODERN_ERRORS:
+        elif error_code(answer) in MODERN_ERRORS and not supported_revisions(answer).intersection(LEGACY):
             raise CallboardError(
                 "handshake-failed", f"The server speaks no revision of the protocol known here: {error_text(answer)}."
             )
@@ -376,6 +383,13 @@ def gone(closed: Closed) -> CallboardError:
 def error_code(answer: Answer) -> int:
     """The code of an error answer, 0 if there is none."""
     return int(_error(answer).get("code", 0) or 0)
+
+
+def supported_revisions(answer: Answer) -> frozenset[str]:
+    """What a server that refused a revision says that it speaks instead."""
+    data = _error(answer).get("data")
+    supported = data.get("supported") if isinstance(data, dict) else None
+    return frozenset(map(str, supported)) if isinstance(supported, list) else frozenset()
 
 
 def error_text(answer: Answer) -> str:
