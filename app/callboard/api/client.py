@@ -27,6 +27,7 @@ from callboard.api.schema import (
     ErrorView,
     Event,
     LogPage,
+    NetworkChange,
     RosterEdit,
     RosterView,
     SecretsView,
@@ -90,6 +91,10 @@ class EngineClient:
     async def quit(self) -> None:
         """Stop the engine and every server it started; returns when it has accepted."""
         await self._exchange("POST", "/engine/quit", None)
+
+    async def tell_network(self, *, online: bool) -> None:
+        """Say that this computer is, or is not, connected to a network, or that the network is another one."""
+        await self._exchange("POST", "/engine/network", NetworkChange(online=online))
 
     async def doctor(self, server: str = "") -> list[Check]:
         """Run the checks of the engine, or of one server."""

@@ -231,6 +231,12 @@ class EngineView(View, frozen=True, kw_only=True):
     notices: list[Notice] = []
 
 
+class NetworkChange(View, frozen=True, kw_only=True):
+    """POST /engine/network: whether this computer is connected to a network; also told when that is another one."""
+
+    online: bool
+
+
 class ClientView(View, frozen=True, kw_only=True):
     """An IDE or agent program for which a configuration can be copied."""
 

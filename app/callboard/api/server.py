@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, unquote
 
 import msgspec
 
-from callboard.api.schema import CallRequest, EntryEdit, SecretValue, UndoRequest, ValidateRequest
+from callboard.api.schema import CallRequest, EntryEdit, NetworkChange, SecretValue, UndoRequest, ValidateRequest
 from callboard.core.errors import CallboardError
 from callboard.engine.engine import Engine
 from callboard.engine.gateway.http import JSON, Receive, Send, read_body, respond, respond_error
@@ -152,6 +152,9 @@ def _routes(engine: Engine) -> list[tuple[str, re.Pattern[str], Handler, Any]]:
     async def quit_engine(request: Request) -> Any:
         engine.ask_to_quit()
 
+    async def network(request: Request) -> Any:
+        engine.network(online=request.body.online)
+
     async def engine_view(request: Request) -> Any:
         return await engine.view()
 
@@ -167,6 +170,7 @@ def _routes(engine: Engine) -> list[tuple[str, re.Pattern[str], Handler, Any]]:
     table: list[tuple[str, str, Handler, Any]] = [
         ("GET", "/engine", engine_view, None),
         ("POST", "/engine/quit", quit_engine, None),
+        ("POST", "/engine/network", network, NetworkChange),
         ("GET", "/doctor", doctor, None),
         ("GET", "/servers", plain(engine.servers), None),
         ("GET", "/servers/*", plain(engine.server), None),

@@ -5,6 +5,7 @@ An event that does not fit the state (it comes too late) changes nothing.
 """
 
 from dataclasses import dataclass, replace
+from datetime import date
 from enum import Enum
 
 from callboard.core.backoff import LONGEST, LONGEST_WHEN_FAILED, delay_before
@@ -38,6 +39,7 @@ _RECOVERY = {
     "remote-scope": Recovery.SIGN_IN,
     "exited-early": Recovery.RETRY,
     "exited": Recovery.RETRY,
+    "not-responding": Recovery.RETRY,
     "start-refused": Recovery.RETRY,
     "remote-unreachable": Recovery.PERSIST,
     "remote-dns": Recovery.PERSIST,
@@ -46,6 +48,7 @@ _RECOVERY = {
     "remote-not-found": Recovery.PERSIST,
     "remote-failed": Recovery.PERSIST,
     "remote-status": Recovery.PERSIST,
+    "remote-timeout": Recovery.PERSIST,
     "upstream-gone": Recovery.PERSIST,
 }
 _EXITS = frozenset({"exited", "exited-early"})
@@ -78,7 +81,8 @@ class Problem:
 class ServerStatus:
     """All that is known of a server's health. Times are seconds since the epoch.
 
-    ``attempt`` counts the tries since the server was last healthy; ``restarts`` all that were made without a person.
+    ``attempt`` counts the tries since the server was last healthy; ``restarts`` all that were made without a person,
+    ``day_restarts`` those of the day ``restart_day`` (see :func:`restarts_today`).
     ``reason`` is one sentence, without a full stop where it goes on from the state's name.
     """
 
@@ -91,6 +95,8 @@ class ServerStatus:
     pid: int | None = None
     ready_since: float | None = None
     restarts: int = 0
+    restart_day: int = 0
+    day_restarts: int = 0
     attempt: int = 0
     max_attempts: int = 5
     first_delay: float = 1.0
@@ -150,8 +156,22 @@ class Failed:
 
 
 @dataclass(frozen=True)
+class Ended:
+    """The process behind a failure is gone, and this is how it ended."""
+
+    exit: Exit
+
+
+@dataclass(frozen=True)
 class RetryDue:
     """The pause before the next try is over."""
+
+
+@dataclass(frozen=True)
+class RetryBy:
+    """There is a reason to try earlier, at ``moment`` (the network is back); a pause that ends before that stays."""
+
+    moment: float
 
 
 @dataclass(frozen=True)
@@ -195,7 +215,9 @@ Event = (
     | Spawned
     | Connected
     | Failed
+    | Ended
     | RetryDue
+    | RetryBy
     | StopWanted
     | Stopped
     | Healthy
@@ -216,7 +238,13 @@ def transition(status: ServerStatus, event: Event, now: float, *, chance: float 
         case RetryDue():
             if status.next_retry is None:
                 return status
-            return replace(_enter(status, State.STARTING, now), restarts=status.restarts + 1)
+            return _restarted(_enter(status, State.STARTING, now), now)
+        case RetryBy(moment):
+            if status.next_retry is None or status.next_retry <= moment:
+                return status
+            return replace(status, next_retry=max(moment, now))
+        case Ended(exit_):
+            return status if status.last_exit == exit_ else replace(status, last_exit=exit_)
         case Waiting(reason):
             if status.state is not State.STARTING or status.reason == reason:
                 return status
@@ -248,6 +276,20 @@ def transition(status: ServerStatus, event: Event, now: float, *, chance: float 
         case ProblemGone(code):
             others = tuple(problem for problem in status.problems if problem.code != code)
             return status if others == status.problems else _with_problems(status, others, now)
+
+
+def restarts_today(status: ServerStatus, now: float) -> int:
+    """How often the server was started again without a person since midnight, local time."""
+    return status.day_restarts if status.restart_day == _day(now) else 0
+
+
+def _restarted(status: ServerStatus, now: float) -> ServerStatus:
+    count = restarts_today(status, now) + 1
+    return replace(status, restarts=status.restarts + 1, restart_day=_day(now), day_restarts=count)
+
+
+def _day(now: float) -> int:
+    return date.fromtimestamp(now).toordinal()
 
 
 def _enter(status: ServerStatus, state: State, now: float, *, reason: str = "") -> ServerStatus:

@@ -17,6 +17,7 @@ from callboard.core.roster import AnyEntry
 from callboard.core.supervision import Exit
 from callboard.engine import tasks
 from callboard.engine.environment import Environment
+from callboard.engine.health import HealthPlan
 from callboard.engine.leftovers import Leftovers
 from callboard.engine.output import OutputLog
 from callboard.engine.upstream.base import Closed, Upstream
@@ -27,7 +28,6 @@ SLOT_TIME = 1.0  # seconds for which a start counts as one that needs the machin
 CLOSE_LIMIT = 8.0  # seconds; a process needs at most 5 to be ended
 _LOOK = 0.25  # seconds between two looks at a start
 _TELL_AFTER = 1.5  # seconds after which a start tells what it waits for
-_EXIT_LINES = 20
 _LONGEST_WORDS = 300  # characters of the server's own words in a reason
 
 _logger = logging.getLogger(__name__)
@@ -55,6 +55,7 @@ class Services:
     python: str
     mask: Callable[[str], str] = str
     chance: Callable[[], float] = field(default=random.random)
+    health: HealthPlan = HealthPlan()  # noqa: RUF009  frozen
 
 
 class Connector:
@@ -137,8 +138,7 @@ class Connector:
         if closed.code is None and closed.signal is None:
             return None
         tail = self._services.output.tail(self.name)
-        lines = tuple(tail.split("\n")[-_EXIT_LINES:]) if tail else ()
-        return Exit(time.time(), closed.code, closed.signal, lines)
+        return Exit(time.time(), closed.code, closed.signal, tuple(tail.split("\n")) if tail else ())
 
     def last_line(self) -> str:
         """The last thing that the server printed in this run, shortened."""

@@ -59,6 +59,7 @@ from callboard.engine.views import tool_views
 from callboard.system.engine_file import EngineAddress, write_engine_file
 from callboard.system.paths import Paths
 from callboard.system.resources import resource
+from callboard.system.sleep_watch import SleepWatch
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +86,7 @@ class Engine:
         self.roster_file = RosterFile(paths.roster, resource("starter-roster.yaml"), self._on_roster)
         self._editor = RosterEditor(self.roster_file, self.secrets)
         self._environment = Environment(os.environ, Path.home())
+        self._sleep = SleepWatch(self._on_wake)
         self._table = ServerTable(
             self.output,
             self.secrets,
@@ -127,12 +129,14 @@ class Engine:
         await self._table.end_leftovers()
         self._on_roster()
         await self._gateway.start()
+        self._sleep.start()
         self._watcher = tasks.spawn(self.roster_file.watch(), name="watch the roster")
         await asyncio.to_thread(write_engine_file, self.paths.engine_file, self.address)
 
     async def stop(self) -> None:
         """End everything in order: nothing new is let in, servers are stopped, logs are written."""
         await asyncio.to_thread(self.paths.engine_file.unlink, missing_ok=True)
+        self._sleep.close()
         if self._watcher is not None:
             await tasks.cancel_and_wait(self._watcher)
         for timer in (self._flush_timer, self._counting):
@@ -202,6 +206,15 @@ class Engine:
         if self._tokens.problem:
             notices.append(Notice(code="tokens-unsaved", message=self._tokens.problem, fix=FIXES["tokens-unsaved"]))
         return notices + self.call_log.notices
+
+    def network(self, *, online: bool) -> None:
+        """The window's system says that this computer has, or has lost, its network, or got another one."""
+        log.info("this computer is %s", "connected to a network" if online else "not connected to a network")
+        self._table.supervisor.network(online=online)
+
+    def _on_wake(self) -> None:
+        log.info("the computer slept")
+        self._table.supervisor.interrupted()
 
     async def doctor(self, server: str = "") -> list[Check]:
         """Run the checks of the engine, or of one server."""

@@ -1,7 +1,6 @@
 """The life of one server: started, watched, started again, stopped."""
 
 import asyncio
-import contextlib
 import logging
 import time
 from dataclasses import replace
@@ -14,11 +13,12 @@ from callboard.core.roster import AnyEntry
 from callboard.core.supervision import CONNECTED
 from callboard.engine import tasks
 from callboard.engine.connector import Connector, Services
+from callboard.engine.health import Health
 from callboard.engine.instances import Instances
 from callboard.engine.upstream.base import Upstream
 
 _FORGET_FAILURE = 30.0  # seconds after which a call tries a failed on-demand server again
-_LONGEST_LOOK = 60.0  # seconds between two looks at a ready server's limits
+_WITH_LAST_WORDS = {"exited", "exited-early", "crash-loop", "start-timeout", "handshake-failed", "not-responding"}
 # What of an entry may change without a new start.
 _LIVE_FIELDS = {"display_name", "description", "enabled", "start", "timeouts", "restart", "sharing", "tools"}
 
@@ -39,6 +39,10 @@ class Runner:
         self.status = supervision.initial(time.time(), enabled=entry.enabled)
         self.upstream: Upstream | None = None
         self.last_used = 0.0  # of the monotonic clock
+        self._ready_at = 0.0  # of the monotonic clock, as is the next one: the wall clock may be set
+        self._failed_at = 0.0
+        self._health: Health | None = None
+        self._look = asyncio.Event()  # there is something new to wait for while the server is ready
         self._services = services
         self._connector = Connector(name, entry, services)
         self.instances = Instances(self._connector)
@@ -73,6 +77,12 @@ class Runner:
         self.feed(supervision.StopWanted())
         self._tell_waiters()
 
+    def rest(self, reason: str) -> None:
+        """Stop until a call wants it, if nobody has used it since it became ready. ``reason`` for display."""
+        if self.status.state in CONNECTED and self.last_used == self._ready_at and not self._waiters:
+            self._idle_stopped = True
+            self.feed(supervision.StopWanted(reason))
+
     def restart(self) -> None:
         """Stop if it runs, then start. Raises ``disabled``."""
         self.stop()
@@ -85,12 +95,26 @@ class Runner:
         else:
             self.feed(supervision.Healthy())
 
+    def check_soon(self, delay: float) -> None:
+        """Something may have cut the connection: look at it, or try to make it, in ``delay`` seconds.
+
+        For remote servers; nothing happens to one that is stopped or starting.
+        """
+        if self._health is not None:
+            self._health.check_at(time.monotonic() + delay)
+            self._look.set()
+        elif self.status.state is State.FAILED and self.status.error_code == "remote-tls":
+            self.start()  # the network may have been one that asks for a sign-in of its own
+        else:
+            self.feed(supervision.RetryBy(time.time() + delay))
+
     def configure(self, entry: AnyEntry) -> None:
         """Take a changed entry; if it changes what a running server was started with, that starts anew."""
         old, self.entry = self.entry, entry
         if entry == old:
             return
         self._connector.entry = entry
+        self._look.set()
         self.feed(_configured(entry))
         if not entry.enabled:
             self.stop()
@@ -147,11 +171,15 @@ class Runner:
             return
         if self.status.state is not old.state:
             self._on_state()
+        if self.status.next_retry != old.next_retry:
+            self._wake.set()
         self._tell_waiters()
         self._services.on_change(self.name)
 
     def _on_state(self) -> None:
         self._wake.set()
+        if self.status.state in (State.FAILED, State.NEEDS_CONFIG):
+            self._failed_at = time.monotonic()
         if self.upstream is not None and self.status.state not in CONNECTED:
             self.upstream = None
             self._services.on_upstream(self.name, None)
@@ -177,7 +205,7 @@ class Runner:
         if status.state in (State.STOPPED, State.STOPPING):
             return True
         given_up = status.state in (State.FAILED, State.NEEDS_CONFIG) and status.next_retry is None
-        return given_up and time.time() - status.since > _FORGET_FAILURE
+        return given_up and time.monotonic() - self._failed_at > _FORGET_FAILURE
 
     def _tell_waiters(self) -> None:
         if self.upstream is None and self._coming():
@@ -193,13 +221,12 @@ class Runner:
 
     def _not_ready(self) -> CallboardError:
         status = self.status
-        why = f": {status.reason}" if status.reason else ""
-        return CallboardError(
-            "server-not-ready",
-            f"The server {self.name} is not ready ({status.state}){why}.",
-            fix=status.fix,
-            data={"server": self.name, "state": str(status.state), "code": status.error_code},
-        )
+        why = f": {status.reason.rstrip('.')}" if status.reason else ""
+        data = {"server": self.name, "state": str(status.state), "code": status.error_code}
+        if status.error_code in _WITH_LAST_WORDS and status.last_exit is not None:
+            data["stderr"] = "\n".join(status.last_exit.stderr)
+        message = f"The server {self.name} is not ready ({status.state}){why}."
+        return CallboardError("server-not-ready", message, fix=status.fix, data=data)
 
     # its life
 
@@ -222,17 +249,27 @@ class Runner:
             self._life = None
 
     async def _what_next(self) -> supervision.Event | None:
-        state = self.status
-        if state.next_retry is not None:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, state.next_retry - time.time())):
-                    # Somebody who waits is spared the first pause, but not those of a server that fails again.
-                    while self.status is state and not self._again and not (self._waiters and state.attempt == 1):
-                        self._wake.clear()
-                        await self._wake.wait()
+        """Wait for the next try, or for a wish to start; None if there will be neither."""
+        loop = asyncio.get_running_loop()
+        due, deadline = None, 0.0
+        while self.status.next_retry is not None and not self._wanted_now():
+            if self.status.next_retry != due:
+                # How long the pause is, is settled here: later on the wall clock may be set.
+                due = self.status.next_retry
+                deadline = loop.time() + max(0.0, due - time.time())
+            self._wake.clear()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await self._wake.wait()
+            except TimeoutError:
+                break
         if self._again:
             return supervision.StartWanted()
         return supervision.RetryDue() if self.status.next_retry is not None else None
+
+    def _wanted_now(self) -> bool:
+        # Somebody who waits is spared the first pause, but not those of a server that fails again.
+        return self._again or bool(self._waiters and self.status.attempt == 1)
 
     async def _run_once(self) -> None:
         """One run, from the references to the end. Cancelled by a stop; returns when nothing of it is left."""
@@ -254,10 +291,13 @@ class Runner:
             _logger.exception("The server %s met an error of ours", self.name)
             failure = supervision.Failed("internal", f"{type(error).__name__}: {error}")
         if upstream is not None:
+            ended_before = upstream.closed.done()
             await self._connector.close(upstream)
             self._exit = self._connector.exit_of(upstream)
+            if failure is None and self._exit is not None and not ended_before:
+                self.feed(supervision.Ended(self._exit))
         if failure is not None:
-            self.feed(failure)
+            self.feed(replace(failure, exit=failure.exit or self._exit))
 
     def _on_pid(self, pid: int) -> None:
         self.feed(supervision.Spawned(pid))
@@ -268,46 +308,70 @@ class Runner:
     def _connected(self, upstream: Upstream) -> None:
         if self.status.state is State.STARTING:  # else a stop is on its way
             self.upstream = upstream
-            self.touch()
+            self.last_used = self._ready_at = time.monotonic()
             self._services.on_upstream(self.name, upstream)
             self.feed(supervision.Connected(upstream.pid))
 
     async def _watch(self, upstream: Upstream) -> None:
-        """Wait for the end of a ready connection, or for its idle limit."""
-        while not upstream.closed.done():
-            await asyncio.wait([upstream.closed], timeout=self._time_to_look())
-            if self.status.attempt and time.time() - self.status.since >= supervision.HEALTHY_AFTER:
-                self.feed(supervision.Healthy())
-            if self._unused(upstream):
-                self._idle_stopped = True
-                self.feed(supervision.StopWanted(f"not used for {_span(self.entry.timeouts.idle or 0)}"))
-                return
+        """Stay with a ready connection until it ends, is of no use any more, or has reached its idle limit."""
+        self._health = Health(upstream, self._services.health, stretch=self._services.chance())
+        try:
+            while not upstream.closed.done():
+                await self._next_look(upstream)
+                now = time.monotonic()
+                if self.status.attempt and now - self._ready_at >= supervision.HEALTHY_AFTER:
+                    self.feed(supervision.Healthy())
+                if self._unused(upstream):
+                    self._idle_stopped = True
+                    self.feed(supervision.StopWanted(f"not used for {_span(self.entry.timeouts.idle or 0)}"))
+                    return
+                if now >= self._health.due and not upstream.closed.done():
+                    found = await self._health.check(self.entry.timeouts.call)
+                    if found is not None:
+                        self.feed(found)
+                    if isinstance(found, supervision.Failed):
+                        return
+        finally:
+            self._health = None
         code = "exited" if upstream.pid is not None else "remote-unreachable"
         reason = self._connector.with_last_line(upstream.closed.result().reason)
         self.feed(supervision.Failed(code, reason, exit=self._connector.exit_of(upstream)))
 
-    def _time_to_look(self) -> float:
-        looks = [_LONGEST_LOOK]
+    async def _next_look(self, upstream: Upstream) -> None:
+        looks = []
+        now = time.monotonic()
+        if self._health is not None:
+            looks.append(self._health.due)
         if self.status.attempt:
-            looks.append(self.status.since + supervision.HEALTHY_AFTER - time.time())
+            looks.append(self._ready_at + supervision.HEALTHY_AFTER)
         if self.entry.timeouts.idle is not None:
-            looks.append(self.last_used + self.entry.timeouts.idle - time.monotonic())
-        return max(0.05, min(looks))
+            looks.append(self.last_used + self.entry.timeouts.idle)
+        self._look.clear()
+        looking = asyncio.ensure_future(self._look.wait())
+        try:
+            pause = max(0.05, min(looks) - now)
+            waits: list[asyncio.Future[Any]] = [upstream.closed, looking]
+            await asyncio.wait(waits, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            looking.cancel()
 
     def _unused(self, upstream: Upstream) -> bool:
         limit = self.entry.timeouts.idle
-        if limit is None or upstream.closed.done() or upstream.pending:
+        if limit is None or upstream.closed.done() or upstream.busy:
             return False
         return time.monotonic() - self.last_used >= limit
 
     def _failure(self, error: CallboardError, upstream: Upstream | None) -> supervision.Failed:
-        if error.code == "start-timeout":
+        code = error.code
+        if code == "start-timeout":
             self._on_wait(f"{error.message}; it is being ended")
+            if self.entry.kind == "remote":
+                code = "remote-timeout"  # nobody here has to mend anything: it is tried on
         exit_ = self._connector.exit_of(upstream) if upstream is not None else None
         reason = error.message
-        if error.code == "exited-early" and upstream is not None and upstream.closed.done():
+        if code == "exited-early" and upstream is not None and upstream.closed.done():
             reason = self._connector.with_last_line(upstream.closed.result().reason)
-        return supervision.Failed(error.code, reason, error.fix, exit_)
+        return supervision.Failed(code, reason, error.fix if code == error.code else "", exit_)
 
 
 def _configured(entry: AnyEntry) -> supervision.Configured:

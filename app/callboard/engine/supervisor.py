@@ -5,16 +5,18 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable
+from urllib.parse import urlsplit
 
 from callboard.core import supervision
 from callboard.core.errors import CallboardError
 from callboard.core.health import State
 from callboard.core.references import names_in
-from callboard.core.roster import Roster
+from callboard.core.roster import AnyEntry, RemoteEntry, Roster
 from callboard.core.supervision import ServerStatus
 from callboard.engine import tasks
 from callboard.engine.connector import Connect, SecretsLookup, Services
 from callboard.engine.environment import Environment
+from callboard.engine.health import HealthPlan
 from callboard.engine.leftovers import Leftovers
 from callboard.engine.output import OutputLog
 from callboard.engine.runner import Runner
@@ -22,6 +24,8 @@ from callboard.engine.upstream.base import Upstream
 
 _STARTS_PER_CORE = 2
 _CLOSE_LIMIT = 5.0  # seconds
+_SETTLE = 1.0  # seconds in which several signs of an interruption are one
+_STAGGER = 0.25  # seconds between two remote servers that are looked at after an interruption
 
 _logger = logging.getLogger(__name__)
 
@@ -47,6 +51,7 @@ class Supervisor:
         leftovers: Leftovers | None = None,
         python: str = sys.executable,
         mask: Callable[[str], str] = str,
+        health: HealthPlan = HealthPlan(),  # noqa: B008  frozen
     ) -> None:
         """``python`` is what ``${python}`` in the roster stands for; ``mask`` takes secrets out of a reason."""
         self._services = Services(
@@ -60,11 +65,13 @@ class Supervisor:
             slots=asyncio.Semaphore(_STARTS_PER_CORE * (os.cpu_count() or 1)),
             python=python,
             mask=mask,
+            health=health,
         )
         self._on_change = on_change
         self._runners: dict[str, Runner] = {}
         self._ending: dict[str, asyncio.Task[None]] = {}
         self._closed = False
+        self._interruption: asyncio.TimerHandle | None = None
 
     @property
     def names(self) -> list[str]:
@@ -175,9 +182,42 @@ class Supervisor:
             if runner.status.state is State.NEEDS_CONFIG and names_in(runner.entry).secrets & changed:
                 runner.start()
 
+    def rest(self, name: str, reason: str) -> None:
+        """Stop it until a call wants it, if nobody has used it since it became ready; unknown names are ignored."""
+        runner = self._runners.get(name)
+        if runner is not None:
+            runner.rest(reason)
+
+    def interrupted(self) -> None:
+        """Connections may have been cut (the computer slept, the network changed): look at the remote servers once,
+        one after the other, and try now those that wait for another try.
+        """
+        if self._interruption is None and not self._closed:
+            self._interruption = asyncio.get_running_loop().call_later(_SETTLE, self._look_at_remotes)
+
+    def network(self, *, online: bool) -> None:
+        """This computer has, or has lost, its network. Servers on this computer do not depend on it."""
+        for runner in self._remotes():
+            if online:
+                runner.feed(supervision.ProblemGone("offline"))
+            elif runner.upstream is not None:
+                runner.feed(supervision.ProblemFound("offline", "this computer is not connected to a network"))
+        if online:
+            self.interrupted()
+
+    def _look_at_remotes(self) -> None:
+        self._interruption = None
+        for number, runner in enumerate(self._remotes()):
+            runner.check_soon((number + self._services.chance()) * _STAGGER)
+
+    def _remotes(self) -> list[Runner]:
+        return [runner for runner in self._runners.values() if _is_elsewhere(runner.entry)]
+
     async def close(self) -> None:
         """Stop everything at once and wait until nothing is left, at most 5 seconds. Idempotent."""
         self._closed = True
+        if self._interruption is not None:
+            self._interruption.cancel()
         for runner in self._runners.values():
             if runner.name not in self._ending:
                 self._retire(runner)
@@ -204,3 +244,14 @@ class Supervisor:
         if runner is None:
             raise CallboardError("server-unknown", f'There is no server "{name}".')
         return runner
+
+
+def _is_elsewhere(entry: AnyEntry) -> bool:
+    """Whether a server is reached over the network; one whose address is not known here counts."""
+    if not isinstance(entry, RemoteEntry):
+        return False
+    try:
+        host = urlsplit(entry.url).hostname or ""
+    except ValueError:
+        return True
+    return not (host == "localhost" or host.startswith("127.") or host == "::1")

@@ -4,6 +4,7 @@
 --crash-first N FILE    do that at the first N starts (FILE counts them)
 --slow SECONDS          answer only after so long; --chatty: print on stderr meanwhile
 --silent                read everything, answer nothing
+--deaf-after N          answer no more after so many requests
 --ignore-term           ignore SIGTERM and the end of the input
 --grandchild FILE       be only a wrapper: the server is a child, which writes its pid to FILE and outlives its input
 --setsid                with --grandchild: the child moves to a session of its own
@@ -73,10 +74,12 @@ def answer(method, params):
 
 
 def serve():
+    patience = int(option("--deaf-after") or sys.maxsize)
     for line in sys.stdin:
         message = json.loads(line)
-        if "--silent" in sys.argv or "id" not in message:
+        if "--silent" in sys.argv or "id" not in message or patience <= 0:
             continue
+        patience -= 1
         result = answer(message["method"], message.get("params", {}))
         if result is None:
             send({"id": message["id"], "error": {"code": -32601, "message": "Method not found"}})

@@ -9,6 +9,7 @@ from callboard.core.health import State
 from callboard.core.supervision import (
     Configured,
     Connected,
+    Ended,
     Event,
     Exit,
     Failed,
@@ -16,6 +17,7 @@ from callboard.core.supervision import (
     ProblemFound,
     ProblemGone,
     Recovery,
+    RetryBy,
     RetryDue,
     ServerStatus,
     Spawned,
@@ -25,6 +27,7 @@ from callboard.core.supervision import (
     Waiting,
     initial,
     recovery,
+    restarts_today,
     transition,
 )
 
@@ -114,6 +117,37 @@ def test_a_remote_server_is_tried_on_after_it_was_given_up():
     assert pauses == sorted(pauses)
     assert pauses[-1] == 300
     assert after([RetryDue(), Connected()], status).state is State.READY
+
+
+def test_a_reason_to_try_earlier_shortens_the_pause_and_never_makes_it_longer():
+    status = transition(after([StartWanted()]), Failed("remote-unreachable", "no route"), 200.0)
+    for _ in range(4):
+        status = after([RetryDue(), Failed("remote-unreachable", "no route")], status, now=200.0)
+    assert status.next_retry == 217.0
+    sooner = transition(status, RetryBy(210.0), 205.0)
+    assert (sooner.next_retry, sooner.attempt, sooner.state) == (210.0, 5, State.RESTARTING)
+    assert transition(sooner, RetryBy(212.0), 206.0) is sooner
+    assert transition(sooner, RetryBy(100.0), 206.0).next_retry == 206.0
+    assert transition(after([StartWanted(), Connected()]), RetryBy(1.0), 205.0).next_retry is None
+
+
+def test_how_a_process_ended_may_be_known_later_than_its_failure():
+    ended = Ended(Exit(12.0, signal="SIGKILL", stderr=("still here",)))
+    status = after([StartWanted(), Connected(3), Failed("not-responding", "has not answered"), ended])
+    assert (status.state, status.error_code, status.last_exit) == (State.RESTARTING, "not-responding", ended.exit)
+
+
+def test_restarts_are_counted_for_each_day():
+    noon = 1_700_000_000.0
+    status = initial(noon)
+    for moment in (noon, noon + 1, noon + 86_400):
+        status = transition(transition(status, StartWanted(), moment), CRASH, moment)
+        status = transition(status, RetryDue(), moment)
+        status = transition(transition(status, StopWanted(), moment), Stopped(), moment)
+        expected = 2 if moment == noon + 1 else 1
+        assert restarts_today(status, moment) == expected
+    assert status.restarts == 3
+    assert restarts_today(status, noon + 3 * 86_400) == 0
 
 
 def test_health_forgives_earlier_crashes():
@@ -231,6 +265,11 @@ class Life(RuleBasedStateMachine):
     def failed(self, code: str, chance: float) -> None:
         self.feed(Failed(code, "why"), chance)
 
+    @rule(ahead=st.floats(-50, 50))
+    def retry_by(self, ahead: float) -> None:
+        self.feed(RetryBy(self.now + ahead))
+        assert self.status.next_retry == self.before.next_retry or self.status.next_retry < self.before.next_retry
+
     @precondition(lambda self: self.status.next_retry is not None)
     @rule()
     def retry_due(self) -> None:
@@ -245,6 +284,7 @@ class Life(RuleBasedStateMachine):
                 Healthy(),
                 RetryDue(),
                 Waiting("x"),
+                Ended(Exit(3.0, code=1)),
                 ProblemFound("stdout-noise", "x"),
                 ProblemGone("stdout-noise"),
             ]

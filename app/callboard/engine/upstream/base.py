@@ -34,6 +34,7 @@ class Closed:
     reason: str  # one sentence
     code: int | None = None
     signal: str | None = None
+    error: str = ""  # the code of what ended it, where something other than its end is known
 
 
 class Answer(msgspec.Struct):
@@ -98,9 +99,22 @@ class Upstream(Protocol):
     pid: int | None
     closed: "asyncio.Future[Closed]"  # resolved when the connection has ended, whoever ended it; never an exception
 
+    last_heard: float  # when the server last said anything, of the monotonic clock
+    given_up: float | None  # when a call was cancelled or timed out since the server's last answer; None if none was
+
     @property
     def pending(self) -> Mapping[int, object]:
         """Requests in flight."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether requests are in flight, streams of notifications aside."""
+
+    async def ping(self, *, seconds: float = 10.0) -> None:
+        """Ask for a sign of life; any answer is one, an error too.
+
+        Raises ``call-timeout``, ``upstream-gone`` or, for a remote server, ``remote-…``.
+        """
 
     async def open(self, launch: Launch) -> None:
         """Connect and shake hands.

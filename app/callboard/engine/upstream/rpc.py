@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from callboard.core.protocol import (
     INVALID_PARAMS,
     LATEST_LEGACY,
     LEGACY,
+    LOGGED,
     META_CAPABILITIES,
     META_CLIENT,
     META_SERVER,
@@ -79,6 +81,8 @@ class Call:
     def cancel(self, reason: str) -> None:
         """Tell the server and forget the request; a late answer is dropped."""
         if self._connection.pending.pop(self.id, None) is not None:
+            if self.method in LOGGED and self._connection.given_up is None:
+                self._connection.given_up = monotonic()
             self._connection.cancelled(self.id, reason)
 
 
@@ -92,7 +96,10 @@ class RpcConnection:
         self.pid: int | None = None
         self.closed: asyncio.Future[Closed] = asyncio.get_running_loop().create_future()
         self.pending: dict[int, Call] = {}
+        self.last_heard = monotonic()
+        self.given_up: float | None = None
         self._answering: dict[bytes, asyncio.Task[None]] = {}  # the server's own requests, by id
+        self.probing = False  # nothing but server/discover was sent so far
         self._next = 0
         self._era = modern
         self._capabilities = LEGACY_CAPABILITIES if capabilities is None else capabilities
@@ -110,6 +117,15 @@ class RpcConnection:
         raise NotImplementedError
 
     # requests
+
+    @property
+    def busy(self) -> bool:
+        """See :class:`~callboard.engine.upstream.base.Upstream`."""
+        return any(call.method != LISTEN for call in self.pending.values())
+
+    async def ping(self, *, seconds: float = 10.0) -> None:
+        """See :class:`~callboard.engine.upstream.base.Upstream`. Revision 2026-07-28 has no ping."""
+        await self.request("server/discover" if self.info.modern else "ping", seconds=seconds)
 
     def send(self, method: str, params: Params, listener: Listener) -> Call:
         """See :class:`~callboard.engine.upstream.base.Upstream`."""
@@ -159,12 +175,15 @@ class RpcConnection:
 
     # what comes in
 
-    def received(self, message: bytes | memoryview, own: Call | None = None) -> bool:
+    def received(self, message: bytes, own: Call | None = None) -> bool:
         """Take one incoming message; False if it is not a JSON-RPC message.
 
         ``own`` is the request on whose stream the message came, where requests have streams of their own. An answer
         there that names no id of ours (some servers err so) is the answer to that request.
         """
+        self.last_heard = monotonic()
+        if not message.isascii():
+            message = _as_utf8(message)
         try:
             envelope = decode_envelope(message)
         except msgspec.DecodeError:
@@ -183,8 +202,17 @@ class RpcConnection:
             number = own.id
         call = self.pending.pop(number, None) if number is not None else None
         if call is not None:
+            self.given_up = None
             call.listener.on_answer(answer)
         return bool(envelope.id) or own is not None  # a late answer, or one to an id not ours, is dropped
+
+    def is_answer(self, message: bytes) -> bool:
+        """True if a message is the answer to a request in flight."""
+        try:
+            envelope = decode_envelope(message)
+        except msgspec.DecodeError:
+            return False
+        return not envelope.method and _number(envelope.id) in self.pending and answer_of(envelope) is not None
 
     def _on_notification(self, envelope: Envelope, own: Call | None) -> None:
         try:
@@ -259,15 +287,23 @@ class RpcConnection:
         either, just slow: it gets ``initialize`` too, and its first proper answer decides.
         """
         if self._era is False:
-            return await self._initialize(None)
+            try:
+                return await self._initialize(None)
+            except CallboardError as error:
+                if error.code != "handshake-failed":
+                    raise
+                log.info("a server refused the era that it spoke last time")
         waiter = Waiter()
+        self.probing = True
         probe = self.send("server/discover", dict(self._own_meta_params), waiter)
         try:
             done, _ = await asyncio.wait([waiter.future], timeout=PROBE_SECONDS)
             if done and self._take_discovery(await self.insist(waiter.future.result())):
                 return None
+            self.probing = False
             await self._initialize(waiter.future if not done else None)
         finally:
+            self.probing = False
             self.pending.pop(probe.id, None)
             waiter.future.cancel()
         return None
@@ -303,6 +339,8 @@ class RpcConnection:
         try:
             if discovery is not None:
                 await asyncio.wait([waiter.future, discovery], return_when=asyncio.FIRST_COMPLETED)
+                if waiter.future.done() and waiter.future.result().error is not None:
+                    await asyncio.wait([discovery], timeout=PROBE_SECONDS)
                 if discovery.done() and self._take_discovery(discovery.result()):
                     return
             answer = await waiter.future
@@ -325,11 +363,15 @@ class RpcConnection:
         if self.closed.done():
             return
         self.closed.set_result(closed)
+        self.fail_pending(closed)
+        for task in self._answering.values():
+            task.cancel()
+
+    def fail_pending(self, closed: Closed) -> None:
+        """Whoever waits for an answer will not get one."""
         pending, self.pending = self.pending, {}
         for call in pending.values():
             call.listener.on_gone(gone(closed))
-        for task in self._answering.values():
-            task.cancel()
 
 
 class Waiter:
@@ -339,6 +381,7 @@ class Waiter:
 
     def __init__(self, on_progress: Callable[[Params], None] | None = None) -> None:
         self.future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.future.add_done_callback(_look)
         self._on_progress = on_progress
         if on_progress is not None:
             self.wants_progress = True
@@ -364,6 +407,21 @@ class Waiter:
     async def on_request(self, method: str, params: Params) -> Answer:
         """Requests of ours have no person behind them who could be asked."""
         return error_answer(METHOD_NOT_FOUND, f"{method} is not available here")
+
+
+def _look(future: "asyncio.Future[Answer]") -> None:
+    """Nobody need wait for an answer any more when it fails."""
+    if not future.cancelled():
+        future.exception()
+
+
+def _as_utf8(message: bytes) -> bytes:
+    """The message, with U+FFFD for what is not UTF-8."""
+    try:
+        message.decode()
+    except UnicodeDecodeError:
+        return message.decode("utf-8", "replace").encode()
+    return message
 
 
 def _number(raw: Raw) -> int | None:
