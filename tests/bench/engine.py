@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -139,27 +139,30 @@ def upstream_entry(name: str, tools: int = 1, **fields: Any) -> dict[str, Any]:
     return {"command": sys.executable, "args": arguments, **fields}
 
 
+READER = """
+import http.client, sys
+connection = http.client.HTTPConnection(sys.argv[1], timeout=60)
+connection.request("GET", "/api/v1/events", headers={"authorization": "Bearer " + sys.stdin.readline().strip()})
+answer = connection.getresponse()
+print("reading", flush=True)
+while answer.read1(1 << 16):
+    pass
+"""
+
+
 @contextlib.contextmanager
 def listener(address: EngineAddress) -> Iterator[None]:
-    """Read the event stream as a window does, in a thread, until the block ends."""
-    host, port = urlsplit(address.url).netloc.split(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=60)
-    connection.request("GET", "/api/v1/events", headers={"authorization": f"Bearer {address.admin_token}"})
-    answer = connection.getresponse()
-    stopping = threading.Event()
-
-    def read() -> None:
-        with contextlib.suppress(OSError, ValueError, AttributeError, http.client.HTTPException):
-            while answer.read1(1 << 16) and not stopping.is_set():
-                pass
-
-    reading = threading.Thread(target=read, daemon=True)
-    reading.start()
-    try:
-        yield
-    finally:
-        stopping.set()
-        if connection.sock is not None:
-            connection.sock.shutdown(2)
-        reading.join(5)
-        connection.close()
+    """Read the event stream as a window does, in a process of its own, until the block ends."""
+    command = [sys.executable, "-S", "-E", "-c", READER, urlsplit(address.url).netloc]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(f"{address.admin_token}\n")
+            process.stdin.flush()
+            if process.stdout.readline() != "reading\n":
+                raise RuntimeError("the event stream could not be opened")
+            yield
+        finally:
+            process.kill()
