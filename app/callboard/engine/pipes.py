@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 if sys.platform == "linux":
     import fcntl
+    import termios
 
 _logger = logging.getLogger(__name__)
 
@@ -24,6 +25,13 @@ def enlarge(descriptor: int, size: int) -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, size)
+
+
+def _unread(descriptor: int) -> int:
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
+    return 0
 
 
 class OutputPipe:
@@ -110,6 +118,7 @@ class InputPipe:
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._closing = False
         self.closed = False
+        self.left = 0  # bytes that the child had not read when this was closed, as far as the system tells
         os.set_blocking(descriptor, False)
         # Nothing can be read here: it is "readable" when nobody is left at the other end.
         self._loop.add_reader(descriptor, self._break)
@@ -152,7 +161,8 @@ class InputPipe:
         self._loop.remove_reader(self._descriptor)
         if self._pending:
             self._loop.remove_writer(self._descriptor)
-            self._pending.clear()
+        self.left = len(self._pending) + _unread(self._descriptor)
+        self._pending.clear()
         os.close(self._descriptor)
         self._wake()
 

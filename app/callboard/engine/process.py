@@ -140,6 +140,11 @@ class ChildProcess:
         """Write to standard input, all of it, in order. Never waits; dropped once the child has closed its end."""
         self._stdin.write(data)
 
+    @property
+    def input_left(self) -> int:
+        """Bytes of input that the child had not read when it ended, as far as the system tells."""
+        return self._stdin.left
+
     async def drain(self) -> None:
         """Wait while more than 256 KiB of input is pending."""
         await self._stdin.drain()

@@ -4,6 +4,7 @@ A server's message outside any request never reaches more than one client, excep
 again" (list_changed, resources/updated), which go to those who subscribed.
 """
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -20,13 +21,16 @@ from callboard.core.protocol import (
     METHOD_NOT_FOUND,
     log_rank,
 )
-from callboard.engine.relay.catalogue import BY_NOTIFICATION, Kind
+from callboard.engine.relay.catalogue import BY_NOTIFICATION, KINDS, Kind
 from callboard.engine.relay.envelope import Raw, decode_json, error_answer, raw_json
 from callboard.engine.relay.exchange import LOG_MESSAGE, Exchange, rank_of
 from callboard.engine.tasks import spawn
 from callboard.engine.upstream.base import Answer, Params, Upstream
 
 log = logging.getLogger(__name__)
+
+LISTEN_AGAIN = 1.0  # seconds before a stream of changes that ended is opened again, doubling
+LONGEST_LISTEN_AGAIN = 60.0
 
 TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
 
@@ -64,6 +68,8 @@ class ServerLink:
         self._subscribers: dict[str, int] = {}
         self._level: int | None = None
         self._listening: ListenStream | None = None
+        self._listen_pause = LISTEN_AGAIN
+        self._listen_timer: asyncio.TimerHandle | None = None
 
     # connection
 
@@ -71,6 +77,17 @@ class ServerLink:
         """The server is ready."""
         self.upstream = upstream
         self.has_tasks = _offers_tasks(upstream.info.capabilities)
+        self._listen_pause = LISTEN_AGAIN
+        self._restore(upstream)
+
+    def on_renewed(self) -> None:
+        """See Peer."""
+        if self.upstream is not None:
+            self._restore(self.upstream)
+            self._hub.lists_changed(self, KINDS)
+
+    def _restore(self, upstream: Upstream) -> None:
+        """Tell a new session what we want to hear of it."""
         if self._level is not None:
             self._send_level()
         self._listen_anew()
@@ -82,6 +99,9 @@ class ServerLink:
         """The connection has ended; the upstream itself failed what was in flight."""
         self.upstream = None
         self._listening = None
+        if self._listen_timer is not None:
+            self._listen_timer.cancel()
+            self._listen_timer = None
 
     # requests
 
@@ -234,6 +254,22 @@ class ServerLink:
         if previous is not None:
             previous.close()
 
+    def listening_ended(self, stream: "ListenStream") -> None:
+        """A stream of changes ended though its server is still there: listen anew, after a growing pause."""
+        upstream = self.upstream
+        if self._listening is not stream or upstream is None or upstream.closed.done():
+            return
+        self._listening = None
+        self._listen_timer = asyncio.get_running_loop().call_later(self._listen_pause, self._listen_anew)
+        self._listen_pause = min(2 * self._listen_pause, LONGEST_LISTEN_AGAIN)
+
+    def listening_began(self, stream: "ListenStream") -> None:
+        """A stream of changes was acknowledged; what changed before it is found by reading the lists."""
+        if self._listening is stream and self._listen_timer is not None:
+            self._listen_timer = None
+            self._listen_pause = LISTEN_AGAIN
+            self._hub.lists_changed(self, KINDS)
+
     # log level
 
     def set_level(self, rank: int | None) -> None:
@@ -270,10 +306,14 @@ class ListenStream:
         self._request.cancel("not needed any more")
 
     def on_answer(self, answer: Answer) -> None:
-        """The server does not offer it, or ended it: lists are then read on their own occasions."""
+        """The server ended it. One that does not offer it has its lists read on their own occasions."""
+        if answer.result is not None:
+            self._link.listening_ended(self)
 
     def on_gone(self, error: CallboardError) -> None:
-        """The connection ended; the link listens anew when it is back."""
+        """The stream broke, or the whole connection."""
+        if not 400 <= error.data.get("status", 0) < 500:
+            self._link.listening_ended(self)
 
     def on_progress(self, params: Params) -> None:
         """There is none."""
@@ -281,6 +321,7 @@ class ListenStream:
     def on_notification(self, method: str, params: Params) -> None:
         """A change; our own subscription id is of no use to anybody else."""
         if method == "notifications/subscriptions/acknowledged":
+            self._link.listening_began(self)
             return
         self._link.on_server_notification(method, without_meta(params))
 

@@ -78,6 +78,9 @@ class Peer(Protocol):
     async def on_server_request(self, method: str, params: Params) -> Answer:
         """A request that belongs to no request of ours."""
 
+    def on_renewed(self) -> None:
+        """A session that had expired was begun anew: what the old one had been told and asked is forgotten."""
+
     def on_noise(self, line: bytes) -> None:
         """Output on stdout that is not protocol."""
 

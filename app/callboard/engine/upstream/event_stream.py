@@ -1,6 +1,14 @@
 """Server-sent events as they come in chunks (WHATWG HTML, "Parsing an event stream")."""
 
 from dataclasses import dataclass
+from typing import Final
+
+MAX_EVENT: Final = 64 * 1024 * 1024
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class TooLargeError(Exception):
+    """An event is larger than :data:`MAX_EVENT`."""
 
 
 @dataclass(frozen=True)
@@ -17,11 +25,13 @@ class EventParser:
 
     def __init__(self) -> None:
         self.retry_ms: int | None = None  # how long the server wants its clients to wait before they come back
-        self._rest = b""
+        self._parts: list[bytes] = []  # of a line that has not ended
+        self._size = 0  # of those, and of the event's data so far
         self._data: list[bytes] = []
         self._name = ""
         self._id = ""
         self._after_cr = False
+        self._begun = False
 
     @property
     def last_id(self) -> str:
@@ -29,16 +39,28 @@ class EventParser:
         return self._id
 
     def feed(self, chunk: bytes) -> list[ServerEvent]:
-        """The events that a chunk completes."""
+        """The events that a chunk completes; raises TooLargeError."""
         if self._after_cr and chunk.startswith(b"\n"):
             chunk = chunk[1:]
-        self._after_cr = chunk.endswith(b"\r")
-        if b"\n" not in chunk and b"\r" not in chunk:
-            self._rest += chunk
+            self._after_cr = False
+        if not chunk:
             return []
-        lines = (self._rest + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        self._rest = lines.pop()
-        return [event for line in lines if (event := self._line(line)) is not None]
+        self._after_cr = chunk.endswith(b"\r")
+        self._size += len(chunk)
+        if self._size > MAX_EVENT:
+            raise TooLargeError
+        self._parts.append(chunk)
+        if b"\n" not in chunk and b"\r" not in chunk:
+            return []
+        lines = b"".join(self._parts).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        if not self._begun:
+            self._begun = True
+            lines[0] = lines[0].removeprefix(_BOM)
+        rest = lines.pop()
+        self._parts = [rest] if rest else []
+        events = [event for line in lines if (event := self._line(line)) is not None]
+        self._size = len(rest) + sum(map(len, self._data))
+        return events
 
     def _line(self, line: bytes) -> ServerEvent | None:
         if not line:

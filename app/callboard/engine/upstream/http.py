@@ -7,15 +7,30 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
 import httpx2
+import msgspec
 
 from callboard.core.errors import CallboardError
 from callboard.core.launch import Launch, RemoteLaunch
 from callboard.core.mcp_headers import NAMED, encode_value, text_of, value_at
-from callboard.core.protocol import MODERN
-from callboard.engine.relay.envelope import Raw, decode_json, notification_bytes, request_bytes
+from callboard.core.protocol import INTERNAL_ERROR, MODERN
+from callboard.engine.relay.envelope import (
+    Raw,
+    decode_envelope,
+    decode_json,
+    error_answer,
+    notification_bytes,
+    request_bytes,
+)
 from callboard.engine.tasks import cancel_and_wait, spawn
 from callboard.engine.upstream.base import Closed, Listener, Params, Peer
-from callboard.engine.upstream.event_stream import EventParser
+from callboard.engine.upstream.event_stream import EventParser, TooLargeError
+from callboard.engine.upstream.http_answers import (
+    is_session_gone,
+    read_message,
+    retry_after,
+    same_origin,
+    split_batch,
+)
 from callboard.engine.upstream.http_client import failure, make_client, refused
 from callboard.engine.upstream.rpc import Call, RpcConnection, gone
 from callboard.engine.upstream.sse import SseChannel
@@ -26,6 +41,11 @@ PROBE_SECONDS: Final = 10.0
 MAX_FAILURES: Final = 3  # calls in a row that could not be delivered before the connection counts as gone
 RETURN_SECONDS: Final = 1.0  # before a GET stream that ended is opened again, doubling
 LONGEST_RETURN: Final = 60.0
+MAX_REDIRECTS: Final = 3
+RENEW_SECONDS: Final = 30.0
+# statuses with which a server may turn down what it does not know
+_PERHAPS_LEGACY: Final = frozenset({*range(400, 500), 500, 501} - {401, 403, 407})
+_PERHAPS_SSE: Final = frozenset({400, 404, 405, 406, 410, 415, 501})
 HeaderPaths = Callable[[str], dict[str, tuple[str, ...]]]
 
 
@@ -39,13 +59,19 @@ class HttpUpstream(RpcConnection):
         modern: bool | None = None,
         capabilities: dict[str, Any] | None = None,
         header_paths: HeaderPaths = lambda tool: {},
+        auth: httpx2.Auth | None = None,
     ) -> None:
-        """``header_paths`` tells which arguments of a tool are mirrored into headers (``x-mcp-header``)."""
+        """``header_paths`` tells which arguments of a tool are mirrored into headers (``x-mcp-header``); ``auth`` signs
+        requests, and raises ``remote-sign-in`` for one that only a person can help.
+        """
         super().__init__(peer, modern=modern, capabilities=capabilities)
         self._header_paths = header_paths
+        self._auth = auth
+        self._signed_out: Closed | None = None
         self._http: httpx2.AsyncClient | None = None
-        self._launch: RemoteLaunch | None = None
+        self._url = ""
         self._session = ""
+        self._session_changed = asyncio.Event()
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._others: set[asyncio.Task[None]] = set()
         self._failures = 0
@@ -58,8 +84,8 @@ class HttpUpstream(RpcConnection):
         """Find out what the server speaks; raises ``remote-…`` or ``handshake-failed``."""
         if not isinstance(launch, RemoteLaunch):
             raise TypeError("a remote server is needed")
-        self._launch = launch
-        self._http = await make_client(launch)
+        self._url = launch.url
+        self._http = await make_client(launch, self._auth)
         if launch.transport == "sse":
             await self._open_sse()
             return
@@ -68,7 +94,9 @@ class HttpUpstream(RpcConnection):
         try:
             await self._initialize(None)
         except CallboardError as error:
-            if error.data.get("status") not in (400, 404, 405, 406, 415, 501):
+            if self._era is False and await self._probe():
+                return  # it does not speak any more what it spoke last time
+            if error.data.get("status", 0) not in _PERHAPS_SSE:
                 raise
             await self._open_sse(error)
             return
@@ -78,17 +106,19 @@ class HttpUpstream(RpcConnection):
         try:
             answer = await self.request("server/discover", dict(self._own_meta_params), seconds=PROBE_SECONDS)
         except CallboardError as error:
-            status = error.data.get("status", 0)
-            if error.code == "call-timeout" or (error.code == "remote-status" and 400 <= status < 500):
+            if error.code == "call-timeout":
                 return False
+            if error.data.get("status", 0) in _PERHAPS_LEGACY:
+                return False  # whatever it was: initialize will tell
             raise
         return self._take_discovery(await self.insist(answer))
 
     async def _open_sse(self, first: CallboardError | None = None) -> None:
         """The transport of 2024-11-05; raises ``first`` if the server does not speak that either."""
         assert self._http is not None
-        assert self._launch is not None
-        channel = SseChannel(self._http, self._launch.url, on_message=self.received, on_end=self.end)
+        channel = SseChannel(
+            self._http, self._url, on_message=self.received, on_refused=self._on_refused, on_end=self.end
+        )
         try:
             await channel.open()
         except CallboardError as error:
@@ -104,9 +134,9 @@ class HttpUpstream(RpcConnection):
             await self._sse.close()
         http, self._http = self._http, None
         if http is not None:
-            if self._session and self._launch is not None:
+            if self._session:
                 with contextlib.suppress(httpx2.HTTPError):
-                    await http.delete(self._launch.url, headers=self._headers("", {}), timeout=2.0)
+                    await http.delete(self._url, headers=self._headers("", {}), timeout=2.0)
             await http.aclose()
 
     def _background(self, coro: Any, name: str) -> None:
@@ -120,7 +150,7 @@ class HttpUpstream(RpcConnection):
         """Send an answer or a notification of ours; nobody waits for what becomes of it."""
         if self._sse is not None:
             self._sse.send(message)
-        elif not self.closed.done():
+        elif not self.closed.done() and not self.info.modern:  # a modern server is sent requests alone
             self._background(self._post_quietly(message), "message to a remote server")
 
     def send(self, method: str, params: Params, listener: Listener) -> Call:
@@ -174,9 +204,11 @@ class HttpUpstream(RpcConnection):
     async def _exchange(self, call: Call, params: Params) -> None:
         try:
             await self._deliver(call, params)
-            self._failures = 0
         except CallboardError as error:
             self._fail(call, error)
+        except TooLargeError:
+            if self.pending.pop(call.id, None) is not None:
+                call.listener.on_answer(error_answer(INTERNAL_ERROR, "The server's answer is larger than 64 MiB."))
         except httpx2.HTTPError as error:
             self._fail(call, failure(error))
             self._failures += 1
@@ -189,24 +221,43 @@ class HttpUpstream(RpcConnection):
         if self.pending.pop(call.id, None) is not None:
             call.listener.on_gone(error)
 
-    async def _deliver(self, call: Call, params: Params, *, again: bool = True) -> None:
-        session = self._session
+    def _on_refused(self, message: bytes, error: CallboardError) -> None:
+        """A message was not taken over the transport of 2024-11-05."""
+        with contextlib.suppress(msgspec.DecodeError, ValueError):
+            call = self.pending.get(int(bytes(decode_envelope(message).id)))
+            if call is not None:
+                self._fail(call, error)
+
+    async def _deliver(self, call: Call, params: Params) -> None:
+        """Send a request and take what comes. It is repeated, once for each reason, where it surely was not taken."""
         body = request_bytes(call.id, call.method, params)
-        async with self._post(body, self._headers(call.method, params)) as answer:
-            if answer.status_code == 404 and session and again:
-                await answer.aread()
-                renew = True
-            elif answer.status_code == 401 or not self._is_message(answer):
-                raise refused(answer.status_code, await answer.aread(), answer.headers.get("location", ""))
+        tried: set[str] = set()
+        while True:
+            session, pause = self._session, 0.0
+            async with self._post(body, self._headers(call.method, params)) as answer:
+                self._failures = 0
+                if session and "session" not in tried and await is_session_gone(answer):
+                    tried.add("session")
+                elif len(tried) < MAX_REDIRECTS and (target := same_origin(self._url, answer)) is not None:
+                    tried.add(self._url)
+                    self._url = target
+                    continue
+                elif "pause" not in tried and (pause := retry_after(answer)):
+                    tried.add("pause")
+                else:
+                    await self._accept(call, answer)
+                    return
+            if pause:
+                await asyncio.sleep(pause)
             else:
-                renew = False
-                if call.method == "initialize":
-                    self._session = answer.headers.get("mcp-session-id", "")
-                await self._read(call, answer)
-        if renew:
-            # the server has forgotten the session and did not take the request: it is safe to repeat
-            await self._renew(session)
-            await self._deliver(call, params, again=False)
+                await self._renew(session)
+
+    async def _accept(self, call: Call, answer: httpx2.Response) -> None:
+        if answer.status_code == 401 or not self._is_message(answer):
+            raise refused(answer.status_code, await answer.aread(), answer.headers.get("location", ""))
+        if call.method == "initialize":
+            self._session = answer.headers.get("mcp-session-id", "")
+        await self._read(call, answer)
 
     def _is_message(self, answer: httpx2.Response) -> bool:
         """A success, or an error that may carry a JSON-RPC error in its body."""
@@ -215,8 +266,9 @@ class HttpUpstream(RpcConnection):
 
     async def _read(self, call: Call, answer: httpx2.Response) -> None:
         if "text/event-stream" not in answer.headers.get("content-type", ""):
-            body = await answer.aread()
-            if not self.received(body, call):
+            body = await read_message(answer)
+            taken = [self.received(message, call) for message in split_batch(body)]
+            if not any(taken):
                 raise refused(answer.status_code, body)
             return
         parser = EventParser()
@@ -256,36 +308,63 @@ class HttpUpstream(RpcConnection):
 
     @contextlib.asynccontextmanager
     async def _stream(self, verb: str, **arguments: Any) -> AsyncIterator[httpx2.Response]:
-        if self._http is None or self._launch is None:
+        if self._http is None:
             raise CallboardError("upstream-gone", "The connection is closed.")
-        async with self._http.stream(verb, self._launch.url, **arguments) as answer:
+        async with self._http.stream(verb, self._url, **arguments) as answer:
             yield answer
 
     # the session
 
     async def _renew(self, expired: str) -> None:
         """Begin a new session in place of an expired one; however many requests find it out, once."""
-        if self._session == expired and (self._renewing is None or self._renewing.done()):
+        if self._session == expired:
             self._session = ""
-            self._renewing = spawn(self._initialize(None), name="new session")
+            self._renewing = spawn(self._begin_anew(), name="new session")
         if self._renewing is not None:
             await asyncio.shield(self._renewing)
+        if self.closed.done():
+            raise gone(self.closed.result())
+
+    async def _begin_anew(self) -> None:
+        try:
+            async with asyncio.timeout(RENEW_SECONDS):
+                await self._initialize(None)
+        except CallboardError as error:
+            self.end(Closed(f"its session expired, and there is no new one: {error.message.rstrip('.')}"))
+        except TimeoutError:
+            self.end(Closed("its session expired, and there is no new one"))
+        else:
+            self._session_changed.set()
+            self._session_changed = asyncio.Event()
+            self.peer.on_renewed()
+
+    async def announce(self) -> None:
+        """See RpcConnection. Here messages may overtake each other."""
+        if self._sse is not None:
+            await super().announce()
+        else:
+            await self._post_quietly(notification_bytes("notifications/initialized", {}))
 
     async def _listen(self) -> None:
         """Hear what a legacy server says outside of any request, as long as it offers that."""
         pause = RETURN_SECONDS
         while not self.closed.done():
             parser = EventParser()
+            changed = self._session_changed
             try:
                 async with self._stream("GET", headers=self._headers("", {})) as answer:
                     kind = answer.headers.get("content-type", "")
+                    if answer.status_code == 404 and self._session:
+                        await answer.aread()
+                        await changed.wait()
+                        continue
                     if answer.status_code != 200 or "text/event-stream" not in kind:
                         return
                     pause = RETURN_SECONDS
                     async for chunk in answer.aiter_bytes():
                         for event in parser.feed(chunk):
                             self.received(event.data)
-            except (httpx2.HTTPError, CallboardError):
+            except (httpx2.HTTPError, CallboardError, TooLargeError):
                 log.debug("the stream of a remote server's messages broke")
             await asyncio.sleep(max(pause, (parser.retry_ms or 0) / 1000))
             pause = min(pause * 2, LONGEST_RETURN)

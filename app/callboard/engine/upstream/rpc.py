@@ -354,6 +354,10 @@ class RpcConnection:
         except msgspec.DecodeError:
             raise CallboardError("handshake-failed", "The server's answer to initialize is no object.") from None
         self.info = _initialized(found)
+        await self.announce()
+
+    async def announce(self) -> None:
+        """Say that we are ready, before anything else is said."""
         self.notify("notifications/initialized", {})
 
     # the end

@@ -3,14 +3,15 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 import httpx2
 
 from callboard.core.errors import CallboardError
 from callboard.engine.tasks import cancel_and_wait, spawn
 from callboard.engine.upstream.base import Closed
-from callboard.engine.upstream.event_stream import EventParser
+from callboard.engine.upstream.event_stream import EventParser, TooLargeError
+from callboard.engine.upstream.http_answers import origin
 from callboard.engine.upstream.http_client import failure, refused
 
 log = logging.getLogger(__name__)
@@ -27,11 +28,14 @@ class SseChannel:
         url: str,
         *,
         on_message: Callable[[bytes], bool],
+        on_refused: Callable[[bytes, CallboardError], None],
         on_end: Callable[[Closed], None],
     ) -> None:
+        """``on_refused`` hears of each message that the server did not take."""
         self._http = http
         self._url = url
         self._on_message = on_message
+        self._on_refused = on_refused
         self._on_end = on_end
         self._endpoint: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._outgoing: asyncio.Queue[bytes] = asyncio.Queue()
@@ -63,7 +67,7 @@ class SseChannel:
 
     async def _read(self) -> None:
         parser = EventParser()
-        reason = "the stream ended"
+        closed = Closed("the stream ended")
         try:
             async with self._http.stream("GET", self._url, headers={"accept": "text/event-stream"}) as answer:
                 kind = answer.headers.get("content-type", "")
@@ -77,17 +81,17 @@ class SseChannel:
                             self._on_message(event.data)
         except CallboardError as error:
             self._lost(error)
-            reason = error.message.rstrip(".")
-        except httpx2.HTTPError as error:
+            closed = Closed(error.message.rstrip("."), error=error.code)
+        except (httpx2.HTTPError, ValueError, TooLargeError) as error:
             lost = failure(error)
             self._lost(lost)
-            reason = lost.message.rstrip(".")
+            closed = Closed(lost.message.rstrip("."), error=lost.code)
         self._lost(CallboardError("handshake-failed", "The server's stream ended at once."))
-        self._on_end(Closed(reason))
+        self._on_end(closed)
 
     def _found(self, text: str) -> None:
         address = urljoin(self._url, text)
-        if urlsplit(address).netloc != urlsplit(self._url).netloc:
+        if origin(address) != origin(self._url):
             self._lost(CallboardError("handshake-failed", "The server wants messages sent to another host."))
         elif not self._endpoint.done():
             self._endpoint.set_result(address)
@@ -104,8 +108,11 @@ class SseChannel:
                 answer = await self._http.post(
                     address, content=message, headers={"content-type": "application/json"}, timeout=30.0
                 )
-                if answer.status_code >= 400:
-                    log.info("a message to a remote server was refused with HTTP %d", answer.status_code)
-            except httpx2.HTTPError as error:
-                self._on_end(Closed(failure(error).message.rstrip(".")))
+                if answer.status_code == 401:
+                    raise refused(answer.status_code)
+                if answer.status_code >= 300:
+                    self._on_refused(message, refused(answer.status_code, answer.content))
+            except (httpx2.HTTPError, CallboardError) as error:
+                lost = error if isinstance(error, CallboardError) else failure(error)
+                self._on_end(Closed(lost.message.rstrip("."), error=lost.code))
                 return

@@ -10,10 +10,15 @@ from callboard.core.protocol import INTERNAL_ERROR
 from callboard.engine.process import ChildProcess, ExitStatus
 from callboard.engine.relay.envelope import error_answer
 from callboard.engine.upstream.base import Closed, Peer
-from callboard.engine.upstream.rpc import RpcConnection
+from callboard.engine.upstream.rpc import RpcConnection, gone
 
 MAX_LINE = 64 * 1024 * 1024
-_ID = re.compile(rb'"id"\s*:\s*(\d+)')
+_EDGE = 4096  # bytes kept of both ends of a line that is dropped
+# the id of an answer, where it stands before or after the result
+_LEADING_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,')
+_TRAILING_ID = re.compile(rb'"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
+_MESSAGE = re.compile(rb'\{\s*"(?:jsonrpc|id|result|error)"\s*:')
+_BOM = b"\xef\xbb\xbf"
 
 
 class StdioUpstream(RpcConnection):
@@ -33,26 +38,42 @@ class StdioUpstream(RpcConnection):
         self._environment = environment
         self._on_stderr = on_stderr
         self._process: ChildProcess | None = None
-        self._lines = LineSplitter(self._on_line, self._on_giant)
 
     async def open(self, launch: Launch) -> None:
         """Start the process and shake hands; raises ``command-not-found``, ``exited-early``, ``handshake-failed``."""
         if not isinstance(launch, LocalLaunch):
             raise TypeError("a local server is needed")
-        self._process = await ChildProcess.spawn(
-            launch, environment=self._environment, on_stdout=self._lines.feed, on_stderr=self._on_stderr
-        )
-        self.pid = self._process.pid
-        self._process.exited.add_done_callback(lambda future: self._on_exit(future.result()))
+        await self._start(launch)
         try:
             await self.shake_hands()
         except CallboardError as error:
-            if error.code == "upstream-gone":
-                closed = self.closed.result()
-                raise CallboardError(
-                    "exited-early", f"The server {closed.reason} before it answered.", data=error.data
-                ) from None
-            raise
+            if error.code != "upstream-gone":
+                raise
+            if not self.closed.done():  # it bears no request before initialize
+                await self._start(launch)
+                await self._initialize_only()
+                return
+            raise self._early() from None
+
+    async def _initialize_only(self) -> None:
+        self._era = False
+        try:
+            await self.shake_hands()
+        except CallboardError as error:
+            raise self._early() if error.code == "upstream-gone" else error from None
+
+    def _early(self) -> CallboardError:
+        closed = self.closed.result()
+        message = f"The server {closed.reason} before it answered."
+        return CallboardError("exited-early", message, data=gone(closed).data)
+
+    async def _start(self, launch: LocalLaunch) -> None:
+        lines = LineSplitter(self._on_line, self._on_giant)
+        process = self._process = await ChildProcess.spawn(
+            launch, environment=self._environment, on_stdout=lines.feed, on_stderr=self._on_stderr
+        )
+        self.pid = process.pid
+        process.exited.add_done_callback(lambda future: self._on_exit(process, future.result()))
 
     def transmit(self, message: bytes) -> None:
         """Write one line to the server's standard input."""
@@ -65,23 +86,34 @@ class StdioUpstream(RpcConnection):
     async def close(self) -> None:
         """Stop the process and everything it started."""
         if self._process is not None:
-            self._on_exit(await self._process.stop())
+            status = await self._process.stop()
+            self.end(Closed(status.sentence(), status.code, status.signal))
         self.end(Closed("stopped before it was started"))
 
-    def _on_exit(self, status: ExitStatus) -> None:
-        self.end(Closed(status.sentence(), status.code, status.signal))
+    def _on_exit(self, process: ChildProcess, status: ExitStatus) -> None:
+        closed = Closed(status.sentence(), status.code, status.signal)
+        if self._process is not process or self.closed.done():
+            return
+        if self.probing and not process.input_left:
+            self.fail_pending(closed)  # it read the probe and ended: see open()
+        else:
+            self.end(closed)
 
     def _on_line(self, line: bytes) -> None:
-        if not line.isascii():
-            try:
-                line.decode()
-            except UnicodeDecodeError:
-                line = line.decode("utf-8", "replace").encode()
+        line = line.removeprefix(_BOM)
         if not self.received(line) and line.strip():
-            self.peer.on_noise(line)
+            self.peer.on_noise(self._recover(line))
 
-    def _on_giant(self, head: bytes) -> None:
-        found = _ID.search(head)
+    def _recover(self, line: bytes) -> bytes:
+        """Take an answer that stands behind other text in its line; returns what is not protocol."""
+        for found in _MESSAGE.finditer(line):
+            answer = line[found.start() :]
+            if found.start() and self.is_answer(answer) and self.received(answer):
+                return line[: found.start()]
+        return line
+
+    def _on_giant(self, head: bytes, tail: bytes) -> None:
+        found = _LEADING_ID.match(head) or _TRAILING_ID.search(tail)
         call = self.pending.pop(int(found[1]), None) if found else None
         if call is not None:
             call.listener.on_answer(error_answer(INTERNAL_ERROR, "The server's answer is larger than 64 MiB."))
@@ -91,12 +123,14 @@ class StdioUpstream(RpcConnection):
 class LineSplitter:
     """Cuts a stream of chunks into lines of at most ``MAX_LINE`` bytes; a longer one is dropped."""
 
-    def __init__(self, on_line: Callable[[bytes], None], on_giant: Callable[[bytes], None]) -> None:
-        """``on_giant`` gets the first bytes of a line that was dropped."""
+    def __init__(self, on_line: Callable[[bytes], None], on_giant: Callable[[bytes, bytes], None]) -> None:
+        """``on_giant`` gets the first and the last bytes of a line that was dropped."""
         self._on_line = on_line
         self._on_giant = on_giant
         self._parts: list[bytes] = []
         self._size = 0
+        self._head = b""
+        self._tail = b""
         self._dropping = False
 
     def feed(self, chunk: bytes) -> None:
@@ -108,11 +142,7 @@ class LineSplitter:
         last = rest.pop()
         if self._parts or self._dropping:
             self._keep(first)
-            first = b"".join(self._parts)
-            dropped, self._dropping = self._dropping, False
-            self._parts, self._size = [], 0
-            if not dropped:
-                self._on_line(first)
+            self._finish()
         else:
             self._on_line(first)
         for line in rest:
@@ -120,12 +150,22 @@ class LineSplitter:
         if last:
             self._keep(last)
 
+    def _finish(self) -> None:
+        if self._dropping:
+            self._dropping = False
+            self._on_giant(self._head, self._tail)
+        else:
+            line = b"".join(self._parts)
+            self._parts, self._size = [], 0
+            self._on_line(line)
+
     def _keep(self, chunk: bytes) -> None:
         if self._dropping:
+            self._tail = (self._tail + chunk)[-_EDGE:]
             return
         self._parts.append(chunk)
         self._size += len(chunk)
         if self._size > MAX_LINE:
-            head = self._parts[0][:4096]
+            whole = b"".join(self._parts)
+            self._head, self._tail = whole[:_EDGE], whole[-_EDGE:]
             self._parts, self._size, self._dropping = [], 0, True
-            self._on_giant(head)

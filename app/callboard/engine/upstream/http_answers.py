@@ -1,0 +1,71 @@
+"""What answers of remote servers mean before anything of the protocol is looked at."""
+
+import contextlib
+from typing import Final
+from urllib.parse import urljoin, urlsplit
+
+import httpx2
+import msgspec
+
+from callboard.core.protocol import METHOD_NOT_FOUND
+from callboard.engine.relay.envelope import decode_json
+from callboard.engine.upstream.event_stream import MAX_EVENT, TooLargeError
+
+MAX_PAUSE: Final = 10  # seconds that a request is kept back when the server asks for it
+
+
+async def read_message(answer: httpx2.Response) -> bytes:
+    """The body of an answer, without a byte-order mark; raises TooLargeError."""
+    parts, size = [], 0
+    async for part in answer.aiter_bytes():
+        size += len(part)
+        if size > MAX_EVENT:
+            raise TooLargeError
+        parts.append(part)
+    return b"".join(parts).removeprefix(b"\xef\xbb\xbf")
+
+
+def split_batch(body: bytes) -> list[bytes]:
+    """The messages in a body: several in an array were allowed in revision 2025-03-26."""
+    if body.lstrip()[:1] == b"[":
+        with contextlib.suppress(msgspec.DecodeError):
+            return [bytes(message) for message in decode_json(body, list[msgspec.Raw])]
+    return [body]
+
+
+async def is_session_gone(answer: httpx2.Response) -> bool:
+    """True if the server does not know our session any more, and so has not taken the request.
+
+    The specification wants 404; others say so with 400 or 410.
+    """
+    if answer.status_code not in (400, 404, 410):
+        return False
+    body = await answer.aread()
+    if answer.status_code == 400:
+        return b"session" in body.lower()
+    return b"%d" % METHOD_NOT_FOUND not in body
+
+
+def same_origin(url: str, answer: httpx2.Response) -> str | None:
+    """Where a redirect points, if a request may be repeated there with its body and its credentials."""
+    location = answer.headers.get("location", "")
+    if answer.status_code not in (307, 308) or not location:
+        return None
+    try:
+        target = urljoin(url, location)
+        return target if origin(target) == origin(url) else None
+    except ValueError:
+        return None
+
+
+def origin(url: str) -> tuple[str, str, int | None]:
+    """Scheme, host and port of an address; raises ValueError for a malformed one."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def retry_after(answer: httpx2.Response) -> float:
+    """Seconds after which a server that has too much to do wants the request again, 0 if it does not soon."""
+    text = answer.headers.get("retry-after", "")
+    seconds = int(text) if answer.status_code == 429 and text.isdecimal() else 0
+    return float(seconds) if seconds <= MAX_PAUSE else 0.0
