@@ -148,6 +148,11 @@ class Runner:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
 
+    def pids(self) -> list[int]:
+        """The first process of each connection."""
+        own = [self.status.pid] if self.status.pid is not None else []
+        return own + self.instances.pids()
+
     def touch(self) -> None:
         """The server is being used."""
         self.last_used = time.monotonic()
@@ -333,8 +338,9 @@ class Runner:
                         return
         finally:
             self._health = None
-        code = "exited" if upstream.pid is not None else "remote-unreachable"
-        reason = self._connector.with_last_line(upstream.closed.result().reason)
+        closed = upstream.closed.result()
+        code = closed.error or ("exited" if upstream.pid is not None else "remote-unreachable")
+        reason = self._connector.with_last_line(closed.reason)
         self.feed(supervision.Failed(code, reason, exit=self._connector.exit_of(upstream)))
 
     async def _next_look(self, upstream: Upstream) -> None:
