@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -145,3 +146,24 @@ async def test_a_disabled_server_is_ended_and_says_so_in_the_file(callboard_home
         await engine.client.act("one", "enable")
         await engine.wait_for("one", "ready")
         assert "enabled" not in engine.paths.roster.read_text()
+
+
+async def test_the_bounds_of_the_call_log_are_the_roster_s(callboard_home: Path) -> None:
+    servers = {"tools": fixture_entry()}
+    engine = EngineProcess(callboard_home)
+    engine.write_roster(servers, log={"payload_kb": 1})
+    async with engine:
+        await engine.wait_for("tools", "ready")
+        await engine.client.call_tool("tools", "echo", {"text": "x" * 5000})
+        cut = await engine.client.call((await engine.wait_for_call("echo", "completed")).id)
+        assert (cut.arguments_cut, cut.result_cut) == (True, True)
+        assert max(len(cut.arguments), len(cut.result)) <= 1024
+        engine.write_roster(servers, log={"payload_kb": 8})
+        whole = cut
+        async with asyncio.timeout(10):
+            while whole.arguments_cut:
+                await engine.client.call_tool("tools", "echo", {"text": "x" * 5000})
+                page = await engine.client.calls(status="completed")
+                whole = await engine.client.call(page.calls[-1].id)
+        assert "x" * 5000 in whole.arguments
+        assert "x" * 5000 in whole.result

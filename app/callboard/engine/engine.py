@@ -39,6 +39,7 @@ from callboard.core.errors import FIXES
 from callboard.engine import tasks
 from callboard.engine.bus import LINE, Bus
 from callboard.engine.calls.log import CallLog
+from callboard.engine.calls.record import MIB
 from callboard.engine.doctor import examine
 from callboard.engine.editing import RosterEditor, refers_to_secrets
 from callboard.engine.environment import Environment
@@ -335,6 +336,8 @@ class Engine:
         roster = self.roster_file.roster
         gateway = roster.settings.gateway
         self._access.configure(open_gateway=gateway.auth == "open", hosts=gateway.hosts)
+        kept = roster.settings.log
+        self.call_log.keep(payload=kept.payload_kb * 1024, age=kept.max_age_days * 86400, size=kept.max_size_mb * MIB)
         gone = self._table.apply(roster)
         for name in gone:
             self.bus.publish("server-removed", {"name": name})

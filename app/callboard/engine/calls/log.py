@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Final, TypeVar
@@ -79,6 +79,11 @@ class CallLog:
         self._last_call: dict[str, float] = {}
 
     # life
+
+    def keep(self, *, payload: int, age: float, size: int) -> None:
+        """How much is kept from now on: bytes of each side of a call, seconds, bytes of the file. Any time."""
+        self._limits = replace(self._limits, payload=payload, age=age, size=size)
+        self._store.limits = self._limits
 
     async def open(self) -> None:
         """Open the file (or fall back to memory: this never fails) and start the writing thread."""

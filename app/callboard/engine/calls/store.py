@@ -43,7 +43,7 @@ class Store:
         self.last_id = 0
         self.notices: dict[str, Notice] = {}
         self._path = path
-        self._limits = limits
+        self.limits = limits
         self._on_notices = on_notices
         self._connection: sqlite3.Connection | None = None
         self._retry_at = 0.0
@@ -77,7 +77,7 @@ class Store:
         if self._in_memory:
             with self.place.lock:
                 connection.execute(
-                    "DELETE FROM calls WHERE id <= (SELECT max(id) FROM calls) - ?", (self._limits.memory_calls,)
+                    "DELETE FROM calls WHERE id <= (SELECT max(id) FROM calls) - ?", (self.limits.memory_calls,)
                 )
             return False
         try:
@@ -130,7 +130,7 @@ class Store:
             return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
-        connection = table.connect_file(self._path, self._limits.busy)
+        connection = table.connect_file(self._path, self.limits.busy)
         try:
             # these read the ends of table and index: most damage shows here and not in the middle of a call
             table.bounds(connection)
@@ -154,7 +154,7 @@ class Store:
         self._connection = table.connect_memory()
         self._trimmed_to = 0
         self.place = Place(None, self._connection, threading.Lock())
-        self._retry_at = time.monotonic() + self._limits.retry
+        self._retry_at = time.monotonic() + self.limits.retry
         self._tell(
             "call-log-unwritable", f"The call log cannot be written ({error}); the last calls are only in memory."
         )
@@ -179,7 +179,7 @@ class Store:
             connection = self._open_file()
         except (sqlite3.Error, OSError) as error:
             log.debug("The call log still cannot be written: %s", error)
-            self._retry_at = time.monotonic() + self._limits.retry
+            self._retry_at = time.monotonic() + self.limits.retry
             return
         try:
             with lock:
@@ -187,7 +187,7 @@ class Store:
         except sqlite3.Error as error:
             log.debug("The call log still cannot be written: %s", error)
             connection.close()
-            self._retry_at = time.monotonic() + self._limits.retry
+            self._retry_at = time.monotonic() + self.limits.retry
             return
         self._use_file(connection)
         with lock:
@@ -214,11 +214,11 @@ class Store:
 
     def _trim_size(self, connection: sqlite3.Connection) -> bool:
         used, free = table.used_bytes(connection)
-        bound = self._limits.size * (0.95 if self._trimming else 1.0)
+        bound = self.limits.size * (0.95 if self._trimming else 1.0)
         self._trimming = used > bound
         if self._trimming:
             low, high = table.bounds(connection)
-            share = (used - self._limits.size * 0.95) / used
+            share = (used - self.limits.size * 0.95) / used
             count = min(max(int((high - low + 1) * share), 100), _CHUNK)
             self._delete_before(connection, min(low + count, high))
             return high - low > 1
@@ -231,7 +231,7 @@ class Store:
         if time.monotonic() < self._next_age_check:
             return False
         low, _ = table.bounds(connection)
-        cut = table.first_since(connection, time.time() - self._limits.age)
+        cut = table.first_since(connection, time.time() - self.limits.age)
         self._delete_before(connection, min(cut, low + _CHUNK))
         if cut > low + _CHUNK:
             return True
