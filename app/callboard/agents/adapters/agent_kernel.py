@@ -56,14 +56,18 @@ class KernelAgent(AdaptedAgent):
     async def run(self, request: str, context: Context) -> AsyncIterator[Event]:
         session = self._session(context.conversation)
         turn = (self._agent, session, _requests(request, context))
-        if self._streams:
-            async with aclosing(_runtime().stream(*turn, **_user(context))) as chunks:
-                async for event in _events(chunks):
-                    yield event
-        else:
-            for part in _answer(await _runtime().run(*turn, **_user(context))):
-                yield part
-        self._keep(context.conversation, session)
+        completed = False
+        try:
+            if self._streams:
+                async with aclosing(_runtime().stream(*turn, **_user(context))) as chunks:
+                    async for event in _events(chunks):
+                        yield event
+            else:
+                for part in _answer(await _runtime().run(*turn, **_user(context))):
+                    yield part
+            completed = True
+        finally:
+            self._keep(context.conversation, session, completed)
 
     def close_conversation(self, conversation: Conversation) -> None:
         """The kernel's store in memory keeps every session; other stores are their owner's."""
@@ -84,9 +88,14 @@ class KernelAgent(AdaptedAgent):
             )
         return conversation.memory[self._key]
 
-    def _keep(self, conversation: Conversation, session: Any) -> None:
-        if _is_in_memory():
+    def _keep(self, conversation: Conversation, session: Any, completed: bool) -> None:
+        """A call that failed leaves the session as it was before, where what it held is known."""
+        if not _is_in_memory():
+            return
+        if completed:
             conversation.state[self._key] = _data_of(session)
+        elif conversation.state.get(self._key, {}) is not None:
+            self.close_conversation(conversation)
 
 
 # ---- the kernel's runtime and sessions

@@ -16,7 +16,6 @@ from callboard.agents.contract import (
     Blob,
     Context,
     Conversation,
-    Delta,
     Progress,
     Text,
     Thought,
@@ -54,11 +53,13 @@ class SmolAgent(AdaptedAgent):
         before = len(agent.memory.steps)
         images, others = _attached(context)
         options = {"images": images or None, "additional_args": others or None}
-        completed = False
+        completed, last = False, None
         steps = agent.run(request, stream=True, reset=False, **options)
         try:
             for step in steps:
-                yield from _shown(step)
+                if step is not last:  # the step that used up the last one allowed comes twice
+                    yield from _shown(step)
+                last = step
                 if context.is_cancelled:
                     agent.interrupt()
             completed = True
@@ -129,7 +130,7 @@ def _attached(context: Context) -> tuple[list[Any], dict[str, Any]]:
 def _shown(step: Any) -> Iterator[Any]:
     kind = type(step).__name__
     if kind == "ChatMessageStreamDelta" and step.content:
-        yield Delta(step.content)
+        yield Thought(step.content)  # the answer itself is what it gives its last tool
     elif kind == "ToolCall" and step.name != "final_answer":
         yield ToolCall(step.name, step.arguments)
     elif kind == "ToolOutput" and not step.is_final_answer:
