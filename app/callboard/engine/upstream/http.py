@@ -206,16 +206,21 @@ class HttpUpstream(RpcConnection):
             await self._deliver(call, params)
         except CallboardError as error:
             self._fail(call, error)
+            if error.code == "remote-sign-in":
+                self._signed_out = Closed(error.message.rstrip("."), error=error.code)
         except TooLargeError:
             if self.pending.pop(call.id, None) is not None:
                 call.listener.on_answer(error_answer(INTERNAL_ERROR, "The server's answer is larger than 64 MiB."))
         except httpx2.HTTPError as error:
-            self._fail(call, failure(error))
+            lost = failure(error)
+            self._fail(call, lost)
             self._failures += 1
             if self._failures >= MAX_FAILURES:
-                self.end(Closed(failure(error).message.rstrip(".")))
+                self.end(Closed(lost.message.rstrip("."), error=lost.code))
         finally:
             self._tasks.pop(call.id, None)
+            if self._signed_out is not None and not self.busy:
+                self.end(self._signed_out)  # what was let in before may end first
 
     def _fail(self, call: Call, error: CallboardError) -> None:
         if self.pending.pop(call.id, None) is not None:
