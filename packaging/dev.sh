@@ -27,6 +27,7 @@ usage: sh packaging/dev.sh COMMAND [ARGUMENT...]
                        (--agents: with agent frameworks that take minutes to install as well)
   check                lint, formatting, types, and who may import whom
   bench [NAME...]      measure speed and size (`bench --help` tells more)
+  conformance          run the protocol's conformance suite through the gateway (needs Node and npm)
   exec COMMAND...      run a command in the project's environment
   lock                 write packaging/requirements.lock anew from pyproject.toml
   help                 this text
@@ -219,6 +220,10 @@ check)
 bench)
     set_up runtime
     exec "$venv/bin/python" -m tests.bench "$@"
+    ;;
+conformance)
+    set_up runtime
+    exec "$venv/bin/python" -m tests.conformance "$@"
     ;;
 exec)
     [ $# -gt 0 ] || die "exec needs a command to run, such as: sh packaging/dev.sh exec callboard --help" 2

@@ -16,6 +16,7 @@ from callboard.engine.relay.seal import Seal
 from callboard.engine.upstream.base import Answer, Params
 
 WAIT_SECONDS: Final = 600.0
+GATHER_SECONDS: Final = 0.05  # what a server asks within this time is asked in one round
 MAX_WAITING: Final = 1000
 MAX_PER_CALLER: Final = 100
 
@@ -109,9 +110,9 @@ class Parking:
                 handle.cancel()
 
     def _put(self, waiting: Waiting) -> None:
-        """Ask with all questions that are open once the loop has taken in what the server sent."""
+        """Ask soon, with all questions that are open then: servers send several one after the other."""
         if waiting.asking is None and not waiting.exchange.interim:
-            waiting.asking = asyncio.get_running_loop().call_soon(self._interim, waiting)
+            waiting.asking = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._interim, waiting)
 
     def _interim(self, waiting: Waiting) -> None:
         waiting.asking = None
