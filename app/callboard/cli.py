@@ -114,7 +114,9 @@ def _add_programs(commands: _Commands) -> None:
         description="Bridge MCP on stdin and stdout to the gateway. Starts the engine if none runs.",
     )
     command.add_argument("--server", metavar="NAME", help="this server only")
-    command.add_argument("--client", metavar="NAME", default="connect", help="whose token to use (as `callboard snippet` lists them)")
+    command.add_argument(
+        "--client", metavar="NAME", default="connect", help="whose token to use (as `callboard snippet` lists them)"
+    )
     command.add_argument("--url", help="an MCP endpoint to use instead of the local gateway's")
     command.add_argument("--token-env", metavar="VARIABLE", help="environment variable that holds --url's bearer token")
     command.set_defaults(handle=_connect)
