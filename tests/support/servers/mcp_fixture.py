@@ -481,6 +481,8 @@ class Server:
         with self.lock:
             sys.stdout.buffer.write("".join(lines).encode("latin-1"))
             sys.stdout.buffer.flush()
+        if arguments.get("die"):
+            os._exit(3)
 
     def tool_task(self, number, params, arguments, meta):
         task = {"taskId": f"task of {self.name}", "status": "working"}

@@ -105,19 +105,24 @@ class StdioUpstream(RpcConnection):
             self.peer.on_noise(self._recover(line))
 
     def _recover(self, line: bytes) -> bytes:
-        """Take an answer that stands behind other text in its line; returns what is not protocol."""
+        """Make something of a line that is no message; returns what of it is not protocol."""
         for found in _MESSAGE.finditer(line):
             answer = line[found.start() :]
             if found.start() and self.is_answer(answer) and self.received(answer):
-                return line[: found.start()]
+                return line[: found.start()]  # a message behind other text
+        self._refuse(line, line, "is not valid JSON")
         return line
 
     def _on_giant(self, head: bytes, tail: bytes) -> None:
-        found = _LEADING_ID.match(head) or _TRAILING_ID.search(tail)
+        self._refuse(head, tail, "is larger than 64 MiB")
+        self.peer.on_noise(head[:200])
+
+    def _refuse(self, head: bytes, tail: bytes, reason: str) -> None:
+        """Fail the request whose answer this would have been, if it can be told."""
+        found = _LEADING_ID.match(head) or _TRAILING_ID.search(tail, max(0, len(tail) - _EDGE))
         call = self.pending.pop(int(found[1]), None) if found else None
         if call is not None:
-            call.listener.on_answer(error_answer(INTERNAL_ERROR, "The server's answer is larger than 64 MiB."))
-        self.peer.on_noise(head[:200])
+            call.listener.on_answer(error_answer(INTERNAL_ERROR, f"The server's answer {reason}."))
 
 
 class LineSplitter:
