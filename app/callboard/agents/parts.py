@@ -124,7 +124,7 @@ def plain(value: Any, path: str = "") -> Any:
     if callable(dump := getattr(value, "model_dump", None)):
         return plain(dump(mode="json"), path)
     if isinstance(value, _SEQUENCES):
-        items: list[Any] = list(value)
+        items: list[Any] = [*value]  # type: ignore[misc]  # mypy has ruled out all that it can be
         return [plain(item, f"{path}[{index}]") for index, item in enumerate(items)]
     raise _refused(value, path)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from callboard.agents.adapters.own import call_with_context
 from callboard.agents.contract import AdaptedAgent, Answer, Context
-from callboard.agents.signatures import answers_requests, parameters_of, tool_of
+from callboard.agents.signatures import answers_requests, context_parameter, parameters_of, tool_of
 
 
 def matches(value: Any) -> bool:
@@ -82,6 +82,7 @@ class FunctionTools(AdaptedAgent):
             taken |= bound.keys()
             self._params[name] = bound
             self.tools.append(spec)
+        self.keeps_conversations = any(map(context_parameter, functions.values()))
         if unknown := [name for name in params if name not in taken]:
             raise TypeError(f"{', '.join(functions)}: there is no parameter {unknown[0]}")
 

@@ -1,0 +1,255 @@
+"""The conversations of one server: whose each is, one call at a time in each, and bounds on all of them."""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from callboard.agents.keeper import AnyLink
+from callboard.agents.settings import Limits
+from callboard.agents.stores import ChangedError, Record, Store
+
+log = logging.getLogger(__name__)
+
+_PREFIX: Final = "c_"
+
+
+class ConversationError(Exception):
+    """A conversation that cannot be used for this call; the message is for the caller."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who calls. ``client`` owns conversations; ``key`` names the one that is meant where none is named.
+
+    ``key`` is None for a caller that cannot be recognised in its next call: it gets a new conversation each time.
+    """
+
+    client: str
+    key: str | None = None
+
+
+@dataclass
+class Held:
+    """A conversation during a call."""
+
+    record: Record
+    is_new: bool
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    waiting: int = 0
+    link: AnyLink | None = None  # the worker that has it open
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a call is in it, or waits."""
+        return self.lock.locked() or self.waiting > 0
+
+
+class Conversations:
+    """All conversations of one agent. One event loop; :meth:`close` it."""
+
+    def __init__(self, agent: str, limits: Limits, store: Store | None) -> None:
+        self._agent = agent
+        self._limits = limits
+        self._store = store
+        self._held: OrderedDict[str, Held] = OrderedDict()  # the one used last stands last
+        self._defaults: dict[tuple[str, str], str] = {}
+        self._swept = 0.0
+        self._chores: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    async def take(self, handle: str | None, caller: Caller) -> Held:
+        """The conversation for a call, once it is this call's turn; every ``take`` needs one :meth:`give_back`.
+
+        Raises ConversationError for a handle that is not this client's, one that is over, and a queue that is full.
+        """
+        self._sweep()
+        held = await self._find(handle, caller)
+        if held.is_busy and self._limits.queue and held.waiting >= self._limits.queue:
+            raise ConversationError(f"conversation {held.record.id} is busy: {held.waiting} calls wait already")
+        held.waiting += 1
+        try:
+            await held.lock.acquire()
+        finally:
+            held.waiting -= 1
+        try:
+            await self._refresh(held)
+            self._check(held, handle)
+        except BaseException:
+            held.lock.release()
+            raise
+        held.record.used = time.time()
+        self._held[held.record.id] = held
+        self._held.move_to_end(held.record.id)
+        self._evict()
+        return held
+
+    def opened_on(self, held: Held, link: AnyLink) -> None:
+        """Open the conversation in the worker, unless it has it already."""
+        if held.link is link:
+            return
+        held.link = link
+        record = held.record
+        link.tell(
+            {
+                "type": "open",
+                "conversation": record.id,
+                "client": record.client,
+                "turn": record.turns,
+                "state": record.state or None,
+            }
+        )
+
+    def must_restart(self, held: Held, link: AnyLink) -> bool:
+        """True where a worker ended with what was said in the conversation, and nothing was stored of it."""
+        return held.link is not None and held.link is not link and not held.record.state and held.record.turns > 0
+
+    def restart(self, held: Held, *, named: bool) -> None:
+        """Begin it anew where it was meant by default; raises ConversationError where the caller named it."""
+        if named:
+            self._drop(held.record.id)
+            raise ConversationError(f"conversation {held.record.id} ended with the agent's process; begin a new one")
+        held.record.turns = 0
+        held.record.size = 0
+
+    def give_back(self, held: Held, size: int, state: dict[str, Any] | None) -> None:
+        """The worker is done with the call, which held ``size`` bytes of request and answer."""
+        record = held.record
+        record.turns += 1
+        record.size += size
+        record.used = time.time()
+        held.is_new = False
+        if state is not None:
+            record.state = state
+        if self._store is None:
+            held.lock.release()
+            return
+        record.version += 1
+        self._chore(self._save(held, self._store))
+
+    def release(self, held: Held) -> None:
+        """The call was not made."""
+        held.lock.release()
+
+    async def close(self) -> None:
+        """Wait for what is being stored."""
+        if self._chores:
+            await asyncio.wait(self._chores)
+
+    # which one
+
+    async def _find(self, handle: str | None, caller: Caller) -> Held:
+        if handle:
+            held = self._held.get(handle) or await self._stored(lambda store: store.load(handle))
+            if held is None or held.record.client != caller.client or held.record.agent != self._agent:
+                raise ConversationError(f"there is no conversation {handle}; leave it out to begin one")
+            return held
+        if caller.key is None:
+            return self._new(caller, "")
+        known = self._defaults.get((caller.client, caller.key))
+        found = self._held.get(known) if known else None
+        key = caller.key
+        if found is None:
+            found = await self._stored(lambda store: store.default(self._agent, caller.client, key))
+        if found is None or self._is_over(found.record):
+            found = self._new(caller, key)
+        self._defaults[caller.client, key] = found.record.id
+        return found
+
+    def _new(self, caller: Caller, key: str) -> Held:
+        id_ = _PREFIX + secrets.token_urlsafe(16)
+        held = Held(Record(id_, self._agent, caller.client, key), is_new=True)
+        self._held[id_] = held
+        return held
+
+    async def _stored(self, find: Callable[[Store], Record | None]) -> Held | None:
+        store = self._store
+        if store is None:
+            return None
+        record = await asyncio.to_thread(find, store)
+        if record is None:
+            return None
+        # while the thread looked, another call may have found the same one
+        return self._held.setdefault(record.id, Held(record, is_new=False))
+
+    async def _refresh(self, held: Held) -> None:
+        """Take over what another engine stored of the conversation meanwhile."""
+        store, record = self._store, held.record
+        if store is None or not record.version:
+            return
+        stored = await asyncio.to_thread(store.load, record.id)
+        if stored is not None and stored.version > record.version:
+            held.record = stored
+            if held.link is not None:
+                held.link.tell({"type": "close", "conversation": record.id})
+                held.link = None
+
+    def _check(self, held: Held, handle: str | None) -> None:
+        if held.record.id not in self._held and handle and self._store is None:
+            raise ConversationError(f"there is no conversation {handle}; leave it out to begin one")
+        if self._is_over(held.record):
+            limits = self._limits
+            raise ConversationError(
+                f"conversation {held.record.id} has reached its limit ({limits.turns} turns, "
+                f"{limits.conversation_kb} KiB); begin a new one"
+            )
+
+    def _is_over(self, record: Record) -> bool:
+        limits = self._limits
+        too_long = bool(limits.turns) and record.turns >= limits.turns
+        return too_long or (bool(limits.conversation_kb) and record.size >= limits.conversation_kb * 1024)
+
+    # bounds
+
+    def _sweep(self) -> None:
+        """Close what has been idle for too long."""
+        now = time.time()
+        limits = self._limits
+        if limits.idle:
+            for id_, held in list(self._held.items()):
+                if now - held.record.used < limits.idle:
+                    break
+                if not held.is_busy:
+                    self._drop(id_)
+        if self._store is not None and now - self._swept > 60:
+            self._swept = now
+            since = now - limits.idle if limits.idle else 0.0
+            self._chore(asyncio.to_thread(self._store.sweep, self._agent, since, limits.conversations))
+
+    def _evict(self) -> None:
+        limit = self._limits.conversations
+        for id_, held in list(self._held.items()):
+            if not limit or len(self._held) <= limit:
+                return
+            if not held.is_busy:
+                self._drop(id_)
+
+    def _drop(self, id_: str) -> None:
+        held = self._held.pop(id_)
+        record = held.record
+        if self._defaults.get((record.client, record.key)) == id_:
+            del self._defaults[record.client, record.key]
+        if held.link is not None:
+            held.link.tell({"type": "close", "conversation": id_})
+
+    # storing
+
+    async def _save(self, held: Held, store: Store) -> None:
+        try:
+            await asyncio.to_thread(store.save, held.record)
+        except ChangedError:
+            log.warning("Two engines had a turn in conversation %s at once: the first one counts.", held.record.id)
+            held.record.version -= 1  # so that the next call takes over what the other one stored
+        finally:
+            held.lock.release()
+
+    def _chore(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._chores.add(task)
+        task.add_done_callback(self._chores.discard)
