@@ -66,6 +66,7 @@ TOOLS = [
     tool("emit", "writes these lines as they are; {id} is the request's, {fill} so many letters", fill="integer"),
     tool("task", "begins a task"),
     tool("forget", "forgets every HTTP session"),
+    tool("unstream", "ends every GET stream"),
     tool("cut", "closes the stream without an answer"),
     tool("die", "ends the process at once"),
     tool("pid", "the process id"),
@@ -118,6 +119,7 @@ class Server:
         self.subscribed = set()
         self.listeners = {}
         self.forget = lambda: None
+        self.unstream = lambda: None
 
     def write(self, message, channel=None):
         channel = channel or getattr(self.local, "channel", None) or self.default
@@ -491,6 +493,10 @@ class Server:
     def tool_forget(self, number, params, arguments, meta):
         self.forget()
         return text("forgotten")
+
+    def tool_unstream(self, number, params, arguments, meta):
+        self.unstream()
+        return text("ended")
 
     def tool_cut(self, number, params, arguments, meta):
         self.local.channel(None)

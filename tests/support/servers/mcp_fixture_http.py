@@ -31,6 +31,11 @@ class Front:
         self.lock = threading.Lock()
         self.server = make(self.outside)
         self.server.forget = self.sessions.clear
+        self.server.unstream = self.unstream
+
+    def unstream(self):
+        for stream in list(self.streams.values()):
+            stream.put(CUT)
 
     def outside(self, line):
         for stream in list(self.streams.values()):
@@ -205,9 +210,12 @@ class Handler(BaseHTTPRequestHandler):
         try:
             while session in self.front.sessions and not self.gone():
                 try:
-                    self.event(stream.get(timeout=0.02))
+                    line = stream.get(timeout=0.02)
                 except queue.Empty:
                     continue
+                if line is CUT:
+                    break
+                self.event(line)
         except OSError:
             pass
         finally:

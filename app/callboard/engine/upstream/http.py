@@ -5,6 +5,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
@@ -26,6 +27,7 @@ from callboard.engine.upstream.base import Closed, Listener, Params, Peer
 from callboard.engine.upstream.event_stream import EventParser, TooLargeError
 from callboard.engine.upstream.http_answers import (
     is_session_gone,
+    on_second_loopback,
     read_message,
     retry_after,
     same_origin,
@@ -86,7 +88,18 @@ class HttpUpstream(RpcConnection):
             raise TypeError("a remote server is needed")
         self._url = launch.url
         self._http = await make_client(launch, self._auth)
-        if launch.transport == "sse":
+        try:
+            await self._connect(launch.transport)
+        except CallboardError as error:
+            second = on_second_loopback(launch.url) if error.code == "remote-refused" else None
+            if second is None:
+                raise
+            self._url = second
+            self._http.headers["host"] = urlsplit(launch.url).netloc
+            await self._connect(launch.transport)
+
+    async def _connect(self, transport: str) -> None:
+        if transport == "sse":
             await self._open_sse()
             return
         if self._era is not False and await self._probe():
@@ -94,7 +107,8 @@ class HttpUpstream(RpcConnection):
         try:
             await self._initialize(None)
         except CallboardError as error:
-            if self._era is False and await self._probe():
+            answered = error.code == "handshake-failed" or error.data.get("status", 0) in _PERHAPS_LEGACY
+            if self._era is False and answered and await self._probe():
                 return  # it does not speak any more what it spoke last time
             if error.data.get("status", 0) not in _PERHAPS_SSE:
                 raise

@@ -58,6 +58,14 @@ def same_origin(url: str, answer: httpx2.Response) -> str | None:
         return None
 
 
+def on_second_loopback(url: str) -> str | None:
+    """The address with ``localhost`` taken for ::1, which not every machine's table of hosts knows it to be."""
+    parts = urlsplit(url)
+    if parts.scheme != "http" or parts.hostname != "localhost" or not parts.port:
+        return None
+    return parts._replace(netloc=f"[::1]:{parts.port}").geturl()
+
+
 def origin(url: str) -> tuple[str, str, int | None]:
     """Scheme, host and port of an address; raises ValueError for a malformed one."""
     parts = urlsplit(url)
