@@ -41,7 +41,7 @@ async def test_list(callboard: CommandLine) -> None:
     shown = await callboard("list")
     assert (shown.code, shown.err) == (0, "")
     header, *rows = shown.out.splitlines()
-    assert header.split() == ["NAME", "STATE", "TRANSPORT", "TOOLS", "FOR", "REMARK"]
+    assert header.split() == ["NAME", "STATE", "TRANSPORT", "TOOLS", "FOR", "CPU", "MEMORY", "REMARK"]
     assert [row.split()[:3] for row in rows] == [
         ["tools", "ready", "stdio"],
         ["lazy", "stopped", "stdio"],

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QApplication
 
 from callboard.api.client import EngineClient
-from callboard.api.schema import CallView, EngineView, Event, RosterView, SecretsView, ServerView
+from callboard.api.schema import CallView, EngineView, Event, FiguresView, RosterView, SecretsView, ServerView
 from callboard.core.errors import CallboardError
 from callboard.core.health import PRIMARY_ACTION, SEVERITY, State
 from callboard.system.engine_file import EngineAddress
@@ -83,6 +83,16 @@ class HandClient(EngineClient):
         super().__init__(EngineAddress(pid=0, url="http://127.0.0.1:9", admin_token="", version=""))
         self.asked: list[tuple[str, str, Any]] = []  # verb, path below the API's prefix, body
         self.answers: dict[str, Any] = {}  # by path without its query
+        self.samples: asyncio.Queue[FiguresView] = asyncio.Queue()
+        self.looking = 0
+
+    async def figures(self) -> AsyncGenerator[FiguresView, None]:
+        self.looking += 1
+        try:
+            while True:
+                yield await self.samples.get()
+        finally:
+            self.looking -= 1
 
     async def _send(self, method: str, path: str, body: Any, kind: Any, timeout: float | None = -1.0) -> Any:
         self.asked.append((method, path, body))

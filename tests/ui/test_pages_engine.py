@@ -77,6 +77,7 @@ async def test_servers_are_started_stopped_and_read(
     QTest.keyClick(page.list.view, Qt.Key.Key_S)
     await until(lambda: real_link.servers["local-tools"].state is State.STOPPED, "stopped", seconds=LIMIT)
     page.hide()
+    await until(lambda: "figures" not in {task.get_name() for task in asyncio.all_tasks()}, "no look at the figures")
     page.deleteLater()
     actions.deleteLater()
 

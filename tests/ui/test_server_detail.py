@@ -10,7 +10,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QSignalSpy, QTest
 from PySide6.QtWidgets import QLabel, QPushButton, QTextBrowser, QToolButton, QWidget
 
-from callboard.api.schema import LastExit, ToolView
+from callboard.api.schema import Figures, FiguresView, LastExit, ToolView
 from callboard.core.errors import CallboardError
 from callboard.core.health import State
 from callboard.ui.actions import ServerActions
@@ -136,6 +136,7 @@ class TestOverview:
                 since=time.time() - 3700,
                 pid=77,
                 restarts=2,
+                restarts_today=1,
                 tools=3,
                 resources=1,
                 command=["npx", "-y", "server files"],
@@ -149,7 +150,7 @@ class TestOverview:
             "state": "Ready for 1 h 1 min",
             "offers": "3 tools, 1 resource",
             "pid": "PID 77",
-            "restarts": "2",
+            "restarts": "2, 1 of them today",
             "command": "npx -y 'server files'",
             "cwd": "/src",
             "endpoint": "http://127.0.0.1:4470/servers/files/mcp",
@@ -159,6 +160,28 @@ class TestOverview:
         }
         detail.show_server(server_view("files", State.STOPPED, url="https://example.com/mcp"))
         assert set(facts(detail)) == {"state", "url", "start"}, "what is not known is not there"
+
+    async def test_cpu_and_memory_are_asked_for_while_they_can_be_seen(
+        self, detail: ServerDetail, engine: FakeEngine, link: HandLink
+    ) -> None:
+        await until(lambda: engine.looking == 1)
+        detail.show_server(server_view("files", pid=77))
+        assert not {"cpu", "memory"} & set(facts(detail))
+        used = {"files": Figures(cpu_percent=12.4, memory_bytes=3 * 1024 * 1024, processes=2)}
+        engine.samples.put_nowait(FiguresView(at=1.0, servers=used))
+        await until(lambda: "cpu" in facts(detail))
+        assert (facts(detail)["cpu"], facts(detail)["memory"]) == ("12 %", "3.0 MB in 2 processes")
+        detail.show_server(server_view("files", State.STOPPED))
+        assert not {"cpu", "memory"} & set(facts(detail))
+        detail.show_server(server_view("files", pid=78))
+        detail.show_tab(ServerDetail.LOG)
+        await until(lambda: engine.looking == 0)
+        detail.show_tab(ServerDetail.OVERVIEW)
+        assert not {"cpu", "memory"} & set(facts(detail))
+        await until(lambda: engine.looking == 1)
+        link.disconnect_by_hand()
+        link.connect_by_hand(server_view("files"))
+        await until(lambda: engine.looking == 1)
 
     async def test_values_are_copied(self, detail: ServerDetail) -> None:
         detail.show_server(server_view("files", command=["npx", "server files"]))

@@ -6,8 +6,9 @@ cannot be reached, otherwise the code that the engine answered.
 """
 
 import asyncio
+import contextlib
 import importlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -26,6 +27,7 @@ from callboard.api.schema import (
     EntryEdit,
     ErrorView,
     Event,
+    FiguresView,
     LogPage,
     NetworkChange,
     RosterEdit,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _event = msgspec.json.Decoder(Event)
+_figures = msgspec.json.Decoder(FiguresView)
 
 
 class EngineClient:
@@ -102,13 +105,22 @@ class EngineClient:
 
     # servers
 
-    async def servers(self) -> list[ServerView]:
-        """Every server in roster order."""
-        return await self._get("/servers", list[ServerView])
+    async def servers(self, *, figures: bool = False) -> list[ServerView]:
+        """Every server in roster order; with ``figures``, CPU and memory are measured for it."""
+        return await self._get("/servers" + ("?figures=1" if figures else ""), list[ServerView])
 
-    async def server(self, name: str) -> ServerView:
-        """One server."""
-        return await self._get(f"/servers/{_part(name)}", ServerView)
+    async def server(self, name: str, *, figures: bool = False) -> ServerView:
+        """One server; with ``figures``, CPU and memory are measured for it."""
+        return await self._get(f"/servers/{_part(name)}" + ("?figures=1" if figures else ""), ServerView)
+
+    async def figures(self) -> AsyncGenerator[FiguresView, None]:
+        """Samples of CPU and memory, one every two seconds as long as they are read.
+
+        Ends when the engine closes it; raises ``engine-unreachable`` when the connection breaks.
+        """
+        async with contextlib.aclosing(self._lines("/figures")) as lines:
+            async for line in lines:
+                yield _figures.decode(line)
 
     async def act(self, name: str, action: str) -> ServerView:
         """Start, stop, restart, retry, cancel, enable or disable a server; answers at once with its new state."""
@@ -119,7 +131,7 @@ class EngineClient:
         return await self._get(f"/servers/{_part(name)}/tools", list[ToolView])
 
     async def log(self, name: str, *, after: int = 0, limit: int = 5000) -> LogPage:
-        """At most ``limit`` lines with numbers greater than ``after``, oldest first; a negative ``after``: the newest."""
+        """At most ``limit`` lines with numbers above ``after``, oldest first; a negative ``after``: the newest."""
         return await self._get(f"/servers/{_part(name)}/log?after={after}&limit={limit}", LogPage)
 
     async def call_tool(self, name: str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -211,20 +223,26 @@ class EngineClient:
 
     # events
 
-    async def events(self, after: int = -1, *, opened: Callable[[], None] | None = None) -> AsyncIterator[Event]:
+    async def events(self, after: int = -1, *, opened: Callable[[], None] | None = None) -> AsyncGenerator[Event, None]:
         """The event stream from sequence number ``after`` on (-1: from now on, beginning with a "reset").
 
         Ends when the engine closes it; raises ``engine-unreachable`` when the connection breaks. The caller
         connects again with the last ``seq`` it saw; an event of kind "reset" tells that some were missed.
         ``opened`` is called once the engine has accepted, also when no event comes yet.
         """
+        async with contextlib.aclosing(self._lines(f"/events?after={after}", opened=opened)) as lines:
+            async for line in lines:
+                yield _event.decode(line)
+
+    # transport
+
+    async def _lines(self, path: str, *, opened: Callable[[], None] | None = None) -> AsyncGenerator[str, None]:
+        """The lines of a stream that are not empty."""
         import httpx2
 
         http = await self._client()
         try:
-            async with http.stream(
-                "GET", f"{API_PREFIX}/events?after={after}", timeout=httpx2.Timeout(10.0, read=60.0)
-            ) as answer:
+            async with http.stream("GET", API_PREFIX + path, timeout=httpx2.Timeout(10.0, read=60.0)) as answer:
                 if answer.status_code != 200:
                     await answer.aread()
                     raise _error(answer)
@@ -232,11 +250,9 @@ class EngineClient:
                     opened()
                 async for line in answer.aiter_lines():
                     if line:
-                        yield _event.decode(line)
+                        yield line
         except httpx2.HTTPError as error:
             raise _unreachable(error) from error
-
-    # transport
 
     async def _client(self) -> "httpx2.AsyncClient":
         if self._http is None:

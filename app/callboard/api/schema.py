@@ -57,6 +57,9 @@ class ServerView(View, frozen=True, kw_only=True):
     action: Action = Action.NONE
     pid: int | None = None
     restarts: int = 0
+    restarts_today: int = 0
+    cpu_percent: float | None = None  # of one core, all its processes together; None unless somebody looks
+    memory_bytes: int | None = None  # resident, all its processes together
     attempt: int = 0
     max_attempts: int = 0
     next_retry: float | None = None
@@ -71,6 +74,21 @@ class ServerView(View, frozen=True, kw_only=True):
     resources: int = 0
     prompts: int = 0
     cached: bool = False  # counts come from the last run
+
+
+class Figures(View, frozen=True, kw_only=True):
+    """What a server's processes use together. ``cpu_percent`` is of one core; None if not measured twice yet."""
+
+    cpu_percent: float | None = None
+    memory_bytes: int = 0
+    processes: int = 0
+
+
+class FiguresView(View, frozen=True, kw_only=True):
+    """One sample of all servers that have processes (`GET /figures` streams one every two seconds)."""
+
+    at: float
+    servers: dict[str, Figures]
 
 
 class ToolView(View, frozen=True, kw_only=True):

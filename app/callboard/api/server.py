@@ -1,8 +1,10 @@
 """The control API in the engine: routes from HTTP to the engine's methods. Plain ASGI, JSON by msgspec."""
 
+import asyncio
+import contextlib
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, unquote
@@ -11,6 +13,7 @@ import msgspec
 
 from callboard.api.schema import CallRequest, EntryEdit, NetworkChange, SecretValue, UndoRequest, ValidateRequest
 from callboard.core.errors import CallboardError
+from callboard.engine import tasks
 from callboard.engine.engine import Engine
 from callboard.engine.gateway.http import JSON, Receive, Send, read_body, respond, respond_error
 
@@ -49,8 +52,9 @@ class ControlServer:
         """See ControlApi."""
         values = {key: entries[-1] for key, entries in parse_qs(query, keep_blank_values=True).items()}
         try:
-            if path == "/events" and method == "GET":
-                await self._events(Request((), values, None), receive, send)
+            stream = self._stream(path, values) if method == "GET" else None
+            if stream is not None:
+                await send_stream(stream, receive, send)
                 return
             handler, parts, body_type = self._find(method, path)
             body = await _body(receive, body_type)
@@ -81,15 +85,48 @@ class ControlServer:
             raise CallboardError("bad-request", f"{path} takes {', '.join(allowed)}, not {method}.")
         raise CallboardError("not-found", f"There is nothing at {path}.")
 
-    async def _events(self, request: Request, receive: Receive, send: Send) -> None:
-        """The event stream: one JSON object a line; empty lines keep the connection alive."""
-        await send({"type": "http.response.start", "status": 200, "headers": list(_STREAM)})
+    def _stream(self, path: str, values: dict[str, str]) -> AsyncGenerator[bytes, None] | None:
+        """What a path that streams gives out, None for any other path."""
+        if path == "/events":
+            return self._events(Request((), values, None).number("after", -1))
+        return self._figures() if path == "/figures" else None
+
+    async def _events(self, after: int) -> AsyncGenerator[bytes, None]:
+        """One JSON object a line; empty lines keep the connection alive."""
+        yield b"\n"
         encoder = msgspec.json.Encoder()
-        await send({"type": "http.response.body", "body": b"\n", "more_body": True})
-        async for batch in self._engine.bus.read(request.number("after", -1)):
-            lines = b"".join(encoder.encode(event) + b"\n" for event in batch) or b"\n"
-            await send({"type": "http.response.body", "body": lines, "more_body": True})
+        async with contextlib.aclosing(self._engine.bus.read(after)) as batches:
+            async for batch in batches:
+                yield b"".join(encoder.encode(event) + b"\n" for event in batch) or b"\n"
+
+    async def _figures(self) -> AsyncGenerator[bytes, None]:
+        """One sample of CPU and memory a line; they are taken as long as somebody reads here."""
+        async with contextlib.aclosing(self._engine.figures.follow()) as samples:
+            async for sample in samples:
+                yield msgspec.json.encode(sample) + b"\n"
+
+
+async def send_stream(parts: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> None:
+    """Send what comes until it ends or the client goes away, which only :func:`receive` tells."""
+    sending = tasks.spawn(_send_parts(parts, send), name="stream to a client")
+    gone = tasks.spawn(_disconnected(receive), name="watch for disconnect")
+    try:
+        await asyncio.wait([sending, gone], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await tasks.cancel_and_wait(sending, gone)
+
+
+async def _send_parts(parts: AsyncGenerator[bytes, None], send: Send) -> None:
+    async with contextlib.aclosing(parts):
+        await send({"type": "http.response.start", "status": 200, "headers": list(_STREAM)})
+        async for part in parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _body(receive: Receive, body_type: Any) -> Any:
@@ -114,6 +151,11 @@ def _routes(engine: Engine) -> list[tuple[str, re.Pattern[str], Handler, Any]]:
 
     async def log_page(request: Request) -> Any:
         return engine.log_page(request.path[0], request.number("after", 0), request.number("limit", 5000))
+
+    async def servers(request: Request) -> Any:
+        if request.query.get("figures"):
+            await engine.figures.fresh()
+        return engine.server(*request.path) if request.path else engine.servers()
 
     async def call_tool(request: Request) -> Any:
         return await engine.call_tool(request.path[0], request.body.tool, request.body.arguments)
@@ -172,8 +214,8 @@ def _routes(engine: Engine) -> list[tuple[str, re.Pattern[str], Handler, Any]]:
         ("POST", "/engine/quit", quit_engine, None),
         ("POST", "/engine/network", network, NetworkChange),
         ("GET", "/doctor", doctor, None),
-        ("GET", "/servers", plain(engine.servers), None),
-        ("GET", "/servers/*", plain(engine.server), None),
+        ("GET", "/servers", servers, None),
+        ("GET", "/servers/*", servers, None),
         ("GET", "/servers/*/tools", plain(engine.tools), None),
         ("GET", "/servers/*/log", log_page, None),
         ("POST", "/servers/*/call", call_tool, CallRequest),

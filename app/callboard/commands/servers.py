@@ -9,7 +9,7 @@ import msgspec
 
 from callboard.api.client import EngineClient
 from callboard.api.schema import LogLine, ServerView, ToolView
-from callboard.commands.terminal import Cell, Terminal, clock, span
+from callboard.commands.terminal import Cell, Terminal, clock, size, span
 from callboard.core.errors import CallboardError
 from callboard.core.health import State
 
@@ -22,17 +22,26 @@ _lines = list[LogLine]
 
 async def list_servers(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
     """Every server with its state."""
-    servers = await client.servers()
+    servers = await client.servers(figures=True)
     if options.json:
         terminal.json(servers)
     elif not servers:
         terminal.note("No server is in the roster yet. Add one from the window, or edit roster.yaml.")
     else:
         rows = [
-            (server.name, _state(server), server.transport, str(server.tools or ""), _uptime(server), _remark(server))
+            (
+                server.name,
+                _state(server),
+                server.transport,
+                str(server.tools or ""),
+                _uptime(server),
+                _cpu(server),
+                _memory(server),
+                _remark(server),
+            )
             for server in servers
         ]
-        terminal.table(("NAME", "STATE", "TRANSPORT", "TOOLS", "FOR", "REMARK"), rows)
+        terminal.table(("NAME", "STATE", "TRANSPORT", "TOOLS", "FOR", "CPU", "MEMORY", "REMARK"), rows)
     return 0
 
 
@@ -84,7 +93,7 @@ async def inspect(client: EngineClient, options: Namespace, terminal: Terminal) 
         else:
             _show_tool(name, tool, terminal)
         return 0
-    server = await client.server(name)
+    server = await client.server(name, figures=True)
     if options.json:
         terminal.json(server)
     else:
@@ -194,6 +203,14 @@ def _uptime(server: ServerView) -> str:
     return span(time.time() - server.since) if server.state in _UP else ""
 
 
+def _cpu(server: ServerView) -> str:
+    return "" if server.cpu_percent is None else f"{server.cpu_percent:.0f} %"
+
+
+def _memory(server: ServerView) -> str:
+    return "" if server.memory_bytes is None else size(server.memory_bytes)
+
+
 def _remark(server: ServerView) -> str:
     return "" if server.state in _UP and not server.reason else server.reason
 
@@ -226,7 +243,9 @@ def _facts(server: ServerView) -> list[tuple[str, str]]:
         ("version", server.server_version),
         ("offers", _offer(server)),
         ("pid", str(server.pid or "")),
-        ("restarts", str(server.restarts or "")),
+        ("cpu", _cpu(server)),
+        ("memory", _memory(server)),
+        ("restarts", f"{server.restarts}, {server.restarts_today} of them today" if server.restarts else ""),
         ("next try", retry),
         ("last exit", _last_exit(server)),
     ]

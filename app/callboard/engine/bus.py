@@ -7,7 +7,7 @@ is gone, is told so by an event of kind "reset", and reads everything anew.
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from itertools import islice
 from typing import Any, Final
 
@@ -45,7 +45,7 @@ class Bus:
             self._wake.set()
             self._wake = asyncio.Event()
 
-    async def read(self, after: int, *, pause: float = 15.0) -> AsyncIterator[list[Event]]:
+    async def read(self, after: int, *, pause: float = 15.0) -> AsyncGenerator[list[Event], None]:
         """Batches of events after a number (negative: from now on); an empty one after ``pause`` seconds."""
         self._listeners += 1
         try:

@@ -43,6 +43,7 @@ from callboard.engine.calls.record import MIB
 from callboard.engine.doctor import examine
 from callboard.engine.editing import RosterEditor, refers_to_secrets
 from callboard.engine.environment import Environment
+from callboard.engine.figures import FigureWatch
 from callboard.engine.gateway.access import Access
 from callboard.engine.gateway.app import ControlApi, GatewayApp
 from callboard.engine.gateway.clients import ClientTokens
@@ -157,6 +158,11 @@ class Engine:
     def url(self) -> str:
         """The gateway's address, without a path."""
         return f"http://{HOST}:{self._port}"
+
+    @property
+    def figures(self) -> FigureWatch:
+        """CPU and memory of the servers."""
+        return self._table.figures
 
     @property
     def address(self) -> EngineAddress:

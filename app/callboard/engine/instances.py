@@ -37,6 +37,10 @@ class Instances:
                 raise CallboardError("server-not-ready", message) from None
             raise
 
+    def pids(self) -> list[int]:
+        """The processes of the open connections."""
+        return [upstream.pid for upstream in self._open.values() if upstream.pid is not None]
+
     async def close_one(self, key: str) -> None:
         """End the connection under ``key``, if there is one, and wait until it is gone."""
         if (task := self._opening.get(key)) is not None:

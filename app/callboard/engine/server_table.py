@@ -20,6 +20,7 @@ from callboard.core.roster import AnyEntry, Roster
 from callboard.core.supervision import ServerStatus
 from callboard.engine.environment import Environment
 from callboard.engine.eras import Eras
+from callboard.engine.figures import FigureWatch
 from callboard.engine.leftovers import MARK, Leftovers
 from callboard.engine.masking import Masking
 from callboard.engine.output import OutputLog
@@ -67,6 +68,7 @@ class ServerTable:
             leftovers=self._leftovers,
             mask=masking.mask_text,
         )
+        self.figures = FigureWatch(self.supervisor.pids)
 
     def attach(self, relay: Relay) -> None:
         """The relay that talks to these servers."""
@@ -118,6 +120,7 @@ class ServerTable:
             link.upstream if link is not None else None,
             base_url=base_url,
             python=sys.executable,
+            figures=self.figures.of(name),
         )
 
     def act(self, name: str, action: str) -> None:
@@ -135,6 +138,7 @@ class ServerTable:
 
     async def close(self) -> None:
         """Stop all servers."""
+        await self.figures.close()
         await self.supervisor.close()
 
     # secrets

@@ -103,6 +103,10 @@ class Supervisor:
         """The server's health now; raises ``server-unknown``."""
         return self._runner(name).status
 
+    def pids(self) -> dict[str, list[int]]:
+        """The first processes of each server: the shared one, and those of clients and sessions."""
+        return {name: pids for name, runner in self._runners.items() if (pids := runner.pids())}
+
     def ready_upstream(self, name: str) -> Upstream | None:
         """The connection if it is ready; a dictionary look-up, never raises."""
         runner = self._runners.get(name)

@@ -1,16 +1,17 @@
 """How the engine's state is shown: servers and tools as the control API gives them."""
 
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
-from callboard.api.schema import LastExit, ServerView, ToolView
+from callboard.api.schema import Figures, LastExit, ServerView, ToolView
 from callboard.core.health import PRIMARY_ACTION, SEVERITY, Action, State
 from callboard.core.resolve import argv_for_display
 from callboard.core.roster import AgentEntry, AnyEntry, RemoteEntry
-from callboard.core.supervision import ServerStatus
+from callboard.core.supervision import ServerStatus, restarts_today
 from callboard.engine.relay.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Offer
 from callboard.engine.upstream.base import Upstream
 
@@ -24,6 +25,7 @@ def server_view(
     *,
     base_url: str,
     python: str,
+    figures: Figures | None = None,
 ) -> ServerView:
     """One server as row, tray and command line show it."""
     last = status.last_exit
@@ -45,6 +47,9 @@ def server_view(
         action=primary_action(status),
         pid=status.pid,
         restarts=status.restarts,
+        restarts_today=restarts_today(status, time.time()),
+        cpu_percent=figures.cpu_percent if figures is not None else None,
+        memory_bytes=figures.memory_bytes if figures is not None else None,
         attempt=status.attempt,
         max_attempts=status.max_attempts,
         next_retry=status.next_retry,

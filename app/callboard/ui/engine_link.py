@@ -170,7 +170,7 @@ class EngineLink(QObject):
                 first.cancel()
                 with contextlib.suppress(asyncio.CancelledError, CallboardError):
                     await first
-                await events.aclose()  # type: ignore[attr-defined]
+                await events.aclose()
 
     def _tell_connected(self, address: EngineAddress) -> None:
         self._address = address

@@ -63,7 +63,7 @@ class ServerDetail(QWidget):
         self._second = QPushButton()
         self._more = QToolButton()
         self._reason = ReasonBar(theme)
-        self.overview = OverviewTab(actions, theme, icons)
+        self.overview = OverviewTab(link, actions, theme, icons)
         self.tools = ToolsTab(link, theme, icons)
         self.log = LogTab(link, theme, icons)
         self.configuration = QStackedWidget()

@@ -16,9 +16,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from callboard.api.schema import LastExit, ServerView
+from callboard.api.schema import Figures, LastExit, ServerView
 from callboard.ui import formats, words
 from callboard.ui.actions import ServerActions
+from callboard.ui.engine_link import EngineLink
+from callboard.ui.figures_reader import FiguresReader
 from callboard.ui.icons import Icons
 from callboard.ui.models.servers import tools_text
 from callboard.ui.theme import Theme
@@ -30,10 +32,14 @@ _WIDEST = 780  # pixels; a copy button must not stand far from what it copies
 class OverviewTab(QScrollArea):
     """State, process, last exit, command and addresses of one server. Times tick while the tab can be seen."""
 
-    def __init__(self, actions: ServerActions, theme: Theme, icons: Icons, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, link: EngineLink, actions: ServerActions, theme: Theme, icons: Icons, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._actions = actions
         self._view: ServerView | None = None
+        self._figures = FiguresReader(link, self)
+        self._figures.changed.connect(self._show_figures)
         self._state = Facts(theme, icons)
         self._identity = Facts(theme, icons)
         self._exit = _ExitBox(actions)
@@ -60,6 +66,8 @@ class OverviewTab(QScrollArea):
         self._state.add("retry", self.tr("Next attempt"))
         self._state.add("offers", self.tr("Offers"))
         self._state.add("pid", self.tr("Process"))
+        self._state.add("cpu", self.tr("CPU"))
+        self._state.add("memory", self.tr("Memory"))
         self._state.add("restarts", self.tr("Restarts"))
         add = self._identity.add
         add("description", self.tr("Description"))
@@ -78,7 +86,8 @@ class OverviewTab(QScrollArea):
         state = self._state
         state.set("offers", offers_text(view))
         state.set("pid", self.tr("PID {pid}").format(pid=view.pid) if view.pid is not None else "")
-        state.set("restarts", str(view.restarts) if view.restarts else "")
+        state.set("restarts", restarts_text(view))
+        self._show_figures()
         self._exit.show_exit(view)
         identity = self._identity
         identity.set("description", view.description)
@@ -94,10 +103,18 @@ class OverviewTab(QScrollArea):
         super().showEvent(event)
         self._tick()
         self._clock.start()
+        self._figures.start()
 
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
         self._clock.stop()
+        self._figures.stop()
+
+    def _show_figures(self) -> None:
+        view = self._view
+        figures = self._figures.of(view.name) if view is not None and view.pid is not None else None
+        self._state.set("cpu", cpu_text(figures), self.tr("of one core, all its processes together"))
+        self._state.set("memory", memory_text(figures), self.tr("resident, all its processes together"))
 
     def _tick(self) -> None:
         view, now = self._view, time()
@@ -199,6 +216,32 @@ def offers_text(view: ServerView) -> str:
             tr("Overview", "1 prompt") if view.prompts == 1 else tr("Overview", "{n} prompts").format(n=view.prompts)
         )
     return ", ".join(part for part in parts if part)
+
+
+def cpu_text(figures: Figures | None) -> str:
+    """CPU time used: "12 %"."""
+    if figures is None or figures.cpu_percent is None:
+        return ""
+    return QCoreApplication.translate("Overview", "{n} %").format(n=round(figures.cpu_percent))
+
+
+def memory_text(figures: Figures | None) -> str:
+    """Memory in use: "48.2 MB", and by how many processes if it is not one."""
+    if figures is None:
+        return ""
+    size = formats.size(figures.memory_bytes)
+    if figures.processes == 1:
+        return size
+    text = QCoreApplication.translate("Overview", "{size} in {n} processes")
+    return text.format(size=size, n=figures.processes)
+
+
+def restarts_text(view: ServerView) -> str:
+    """How often the server was started again by itself."""
+    if not view.restarts:
+        return ""
+    text = QCoreApplication.translate("Overview", "{n}, {today} of them today")
+    return text.format(n=view.restarts, today=view.restarts_today)
 
 
 def start_text(start: str) -> str:
