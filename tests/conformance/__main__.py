@@ -8,6 +8,7 @@ The suite comes from npm into CALLBOARD_CONFORMANCE_DIR (else callboard-conforma
 
 import argparse
 import asyncio
+import signal
 import sys
 import tempfile
 import time
@@ -118,8 +119,10 @@ def _counts(verdict: Verdict) -> str:
 
 async def run(folder: Path) -> int:
     """Run everything; the exit code."""
-    suite = Suite.install()
-    campaign = Campaign(suite, folder, read_expected())
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # so that no process is left behind
+    campaign = Campaign(Suite.install(), folder, read_expected())
     async with asyncio.timeout(TOTAL_SECONDS):
         for revision in REVISIONS:
             await campaign.servers(revision)
@@ -148,6 +151,11 @@ def main() -> int:
     except Unavailable as error:
         say(f"The conformance suite cannot run: {error}.")
         return NO_NODE
+    except TimeoutError:
+        say(f"The runs took longer than {TOTAL_SECONDS} s.")
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        say("Stopped.")
+    return 1
 
 
 if __name__ == "__main__":
