@@ -76,7 +76,7 @@ def escape_references(text: str) -> str:
 
 def texts_of(entry: "AnyEntry") -> Iterator[tuple[Path, str]]:
     """Every text of ``entry`` in which references are looked for, with its path."""
-    for name in ("command", "url", "python", "agent", "cwd"):
+    for name in ("command", "url", "python", "cwd", "store"):
         if value := getattr(entry, name, ""):
             yield (name,), value
     for index, argument in enumerate(getattr(entry, "args", [])):
@@ -84,7 +84,8 @@ def texts_of(entry: "AnyEntry") -> Iterator[tuple[Path, str]]:
     for group in ("env", "headers"):
         for key, value in getattr(entry, group, {}).items():
             yield (group, key), value
-    yield from _nested(getattr(entry, "params", {}), ("params",))
+    for name in ("agent", "params"):
+        yield from _nested(getattr(entry, name, None), (name,))
     if (auth := getattr(entry, "auth", None)) is not None:
         for name in ("client_id", "issuer", "certificate", "key", "ca"):
             if value := getattr(auth, name, ""):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from callboard.core.argument_aliases import PRESETS
 from callboard.core.credentials import is_secret_name, looks_like_credential, places
 from callboard.core.errors import CallboardError
 from callboard.core.launch import Launch, LocalLaunch, OAuthLaunch, RemoteLaunch, TlsLaunch
@@ -23,6 +24,21 @@ from callboard.core.roster import (
 )
 
 AGENT_HOST = "callboard.agents.host"
+_AGENT_SETTINGS = (
+    "name",
+    "instructions",
+    "typed",
+    "aliases",
+    "stateless",
+    "reload",
+    "persist",
+    "store",
+    "attachments",
+    "thoughts",
+    "label",
+    "heartbeat",
+    "limits",
+)
 AGENT_CONFIG = "CALLBOARD_AGENT"  # JSON in the environment, because params may hold secrets and argv is public
 
 
@@ -76,13 +92,33 @@ def resolve(entry: AnyEntry, values: Values) -> Launch:
     cwd = _folder(entry.cwd, values)
     if isinstance(entry, LocalEntry):
         return LocalLaunch((values.path(entry.command), *map(values.fill, entry.args)), env, cwd)
+    config = json.dumps(_agent_config(entry, values))
+    return LocalLaunch((values.python, "-m", AGENT_HOST), {**env, AGENT_CONFIG: config}, cwd)
+
+
+def _agent_config(entry: AgentEntry, values: Values) -> dict[str, Any]:
+    """The settings of callboard.agents.settings: what differs from their defaults, which are the roster's."""
+    given = entry.model_dump(include=set(_AGENT_SETTINGS), exclude_defaults=True)
     config = {
-        "agent": values.path(entry.agent),
+        **given,
+        "agent": values.path(entry.agent) if isinstance(entry.agent, str) else list(map(values.path, entry.agent)),
         "python": values.path(entry.python) or values.python,
         "params": _fill_all(entry.params, values),
         "expose": entry.expose,
+        # a process of one client's own need not be told who calls
+        "gateway": entry.sharing == "shared",
     }
-    return LocalLaunch((values.python, "-m", AGENT_HOST), {**env, AGENT_CONFIG: json.dumps(config)}, cwd)
+    if entry.store:
+        config["store"] = values.fill(entry.store)
+    if entry.tools.aliases:
+        config["aliases"] = {**_alias_mapping(entry.aliases), **entry.tools.aliases}
+    if hidden := values_to_hide(entry, values):
+        config["hide"] = sorted(hidden)
+    return config
+
+
+def _alias_mapping(aliases: Any) -> dict[str, Any]:
+    return dict(PRESETS[aliases] if isinstance(aliases, str) else aliases)
 
 
 def values_to_hide(entry: AnyEntry, values: Values) -> set[str]:

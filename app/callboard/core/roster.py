@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from callboard.core.argument_aliases import PRESETS
 from callboard.core.references import SECRET_NAME, SECRET_NAME_RULE
 
 SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -104,6 +105,25 @@ def _expose(value: Any) -> Any:
     named = isinstance(value, list) and value and all(isinstance(item, str) for item in value)
     if value not in ("tools", "whole") and not named:
         raise _wrong('must be "tools", "whole" or a list of names')
+    return value
+
+
+def _agents(value: Any) -> Any:
+    items = value if isinstance(value, list) else [value]
+    if not items or not all(isinstance(item, str) and item.strip() for item in items):
+        raise _wrong("must name an agent, like package.module:attribute, or be a list of such names")
+    return value
+
+
+def _argument_aliases(value: Any) -> Any:
+    if isinstance(value, str) and value in PRESETS:
+        return value
+    if not isinstance(value, dict):
+        raise _wrong(f'must be "{", ".join(PRESETS)}" or a mapping of names to names')
+    for known in value.values():
+        per_tool = isinstance(known, dict) and all(isinstance(item, str) and item for item in known.values())
+        if not per_tool and not (isinstance(known, str) and known):
+            raise _wrong("must map each name to the argument that it stands for, for all tools or under a tool's name")
     return value
 
 
@@ -265,17 +285,52 @@ class RemoteEntry(Entry):
     transport: Literal["http", "sse"] = "http"
 
 
+class AgentLimits(Model):
+    """Bounds of an agent's server; 0 means none. ``idle`` and ``grace`` in seconds.
+
+    ``grace`` is how long a cancelled call may go on before the agent's process is ended.
+    """
+
+    conversations: Annotated[int, Field(ge=0)] = 500
+    idle: Annotated[float, Field(ge=0)] = 3600.0
+    turns: Annotated[int, Field(ge=0)] = 1000
+    conversation_kb: Annotated[int, Field(ge=0)] = 8192
+    queue: Annotated[int, Field(ge=0)] = 8
+    result_kb: Annotated[int, Field(ge=0)] = 256
+    attachment_kb: Annotated[int, Field(ge=0)] = 16384
+    resources_kb: Annotated[int, Field(ge=0)] = 65536
+    grace: Annotated[float, Field(ge=0)] = 5.0
+
+
 class AgentEntry(Entry):
-    """A Python agent, ``package.module:attribute`` or ``path/to/file.py:attribute``, run by ``python``."""
+    """A Python agent, ``package.module:attribute`` or ``path/to/file.py:attribute``, run by ``python``.
+
+    ``agent`` may be a list: several agents in one server. ``aliases`` are other names of arguments, for all tools or
+    for each of them, or the preset "gaia". ``store`` is a database that several engines share; it means ``persist``.
+    ``label`` is the media type of JSON answers that have none of their own.
+    """
 
     kind = "agent"
 
-    agent: Filled
+    agent: Annotated[Any, AfterValidator(_agents)]
     python: Text = ""  # empty: our own interpreter
     params: dict[str, Any] = {}
     expose: Annotated[Any, AfterValidator(_expose)] = "tools"
     env: dict[EnvName, Text] = {}
     cwd: Text = ""
+    name: Text = ""  # of the server as clients see it, and of its tool where the agent is exposed as a whole
+    instructions: Text = ""
+    typed: bool = True
+    aliases: Annotated[Any, AfterValidator(_argument_aliases)] = {}
+    stateless: bool = False
+    reload: bool = False
+    persist: bool = False
+    store: Text = ""
+    attachments: bool = True
+    thoughts: bool = False
+    label: Text = ""
+    heartbeat: Annotated[float, Field(ge=0)] = 10.0
+    limits: AgentLimits = AgentLimits()
 
 
 AnyEntry = LocalEntry | RemoteEntry | AgentEntry

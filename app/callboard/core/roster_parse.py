@@ -14,6 +14,7 @@ from callboard.core.roster import (
     SERVER_NAME,
     SERVER_NAME_RULE,
     AgentEntry,
+    AgentLimits,
     AnyEntry,
     Gateway,
     LocalEntry,
@@ -38,6 +39,7 @@ _AUTH_FIELDS = (
 _GROUPS: dict[str, type[Model]] = {
     "timeouts": Timeouts,
     "restart": Restart,
+    "limits": AgentLimits,
     "tools": Tools,
     "gateway": Gateway,
     "log": LogLimits,

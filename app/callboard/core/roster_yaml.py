@@ -18,7 +18,11 @@ from callboard.core.errors import CallboardError
 MAX_CHARS = 1024 * 1024
 MAX_VALUES = 100_000
 MAX_DEPTH = 100
-TYPED_FIELDS = frozenset({"enabled", "timeouts", "restart", "params"})  # of an entry; everything else there is text
+# of an entry; everything else there is text
+TYPED_FIELDS = frozenset(
+    {"enabled", "timeouts", "restart", "params"}
+    | {"typed", "stateless", "reload", "persist", "attachments", "thoughts", "heartbeat", "limits"}
+)
 PATH_FIELDS = frozenset({"command", "cwd", "python"})  # where a plain ~ is the home folder, not YAML's null
 
 Path = tuple[str | int, ...]

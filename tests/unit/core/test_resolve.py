@@ -133,7 +133,35 @@ def test_an_agent_gets_its_configuration_where_other_users_cannot_read_it() -> N
         "python": "/usr/bin/python3",
         "params": {"key": "s3cr3t", "deep": [{"n": 1, "h": "db.local"}]},
         "expose": "tools",
+        "gateway": True,
+        "hide": ["s3cr3t"],
     }
+
+
+def test_an_agent_gets_its_settings() -> None:
+    agent = entry(
+        agent=["a:b", "~/c.py:d"],
+        sharing="per-client",
+        aliases="gaia",
+        tools={"aliases": {"start": {"dir": "folder"}}},
+        store="postgresql://me:${secret:key}@h/db",
+        limits={"turns": 5},
+        typed=True,
+    )
+    launch = resolve(agent, VALUES)
+    assert isinstance(launch, LocalLaunch)
+    config = json.loads(launch.env[AGENT_CONFIG])
+    assert config["agent"] == ["a:b", "/home/me/c.py:d"]
+    assert config["gateway"] is False  # the process has one client, and need not be told who it is
+    assert config["aliases"] == {
+        "app_dir": "appPath",
+        "directory": "appPath",
+        "project_path": "appPath",
+        "start": {"dir": "folder"},
+    }
+    assert config["store"] == "postgresql://me:s3cr3t@h/db"
+    assert config["limits"] == {"turns": 5}
+    assert "typed" not in config
 
 
 @pytest.mark.parametrize(

@@ -190,6 +190,11 @@ def test_mistakes_are_told_with_their_place(text: str, code: str, line: int, col
         ("url: http://h", 'headers: {A: "b\\nc"}', 18, "must be one line"),
         ("agent: m:A", "expose: some", 13, '"tools", "whole" or a list'),
         ("agent: m:A", "params: {a: ['${secret:}']}", 18, "does not name a secret"),
+        ("agent: []", "", 12, "must name an agent"),
+        ("agent: m:A", "aliases: docker", 14, "gaia"),
+        ("agent: m:A", "aliases: {a: [b]}", 14, "the argument that it stands for"),
+        ("agent: m:A", "limits: {turn: 3}", 14, "turns"),
+        ("agent: m:A", "limits: {turns: -1}", 21, "must be at least 0"),
     ],
 )
 def test_mistakes_in_an_entry(kind: str, field: str, column: int, part: str) -> None:
