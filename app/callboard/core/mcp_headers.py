@@ -3,6 +3,7 @@
 import base64
 import binascii
 import re
+from decimal import Decimal
 from typing import Any, Final
 
 NAMED: Final = {
@@ -19,6 +20,7 @@ _PREFIX: Final = "=?base64?"
 _SUFFIX: Final = "?="
 _PLAIN: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_NUMBER: Final = re.compile(r"-?[0-9]{1,100}(\.[0-9]{1,100})?")
 MAX_DEPTH: Final = 20
 
 
@@ -51,10 +53,7 @@ def text_of(value: Any) -> str | None:
 def same_value(header: str, value: Any) -> bool:
     """True if a decoded header and an argument mean the same; integers compare as numbers."""
     if isinstance(value, int) and not isinstance(value, bool):
-        try:
-            return float(header) == value
-        except ValueError:
-            return False
+        return _NUMBER.fullmatch(header) is not None and Decimal(header) == value
     return header == text_of(value)
 
 
