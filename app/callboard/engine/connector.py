@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from callboard.core.errors import CallboardError
-from callboard.core.launch import Launch
+from callboard.core.launch import Launch, LocalLaunch
 from callboard.core.references import names_in
 from callboard.core.resolve import Values, resolve
 from callboard.core.roster import AnyEntry
 from callboard.core.supervision import Exit
 from callboard.engine import tasks
+from callboard.engine.containers import Claim, Containers
 from callboard.engine.environment import Environment
 from callboard.engine.health import HealthPlan
 from callboard.engine.leftovers import Leftovers
@@ -34,6 +35,7 @@ _logger = logging.getLogger(__name__)
 
 Connect = Callable[[str, AnyEntry, Launch, str], Upstream]
 SecretsLookup = Callable[[frozenset[str]], Awaitable[Mapping[str, str]]]
+Unlock = Callable[[str, Launch], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Services:
     """What the runners of all servers share. The callbacks run on the engine's loop and must not raise.
 
     ``slots`` bounds how many servers start at the same moment. ``python`` is our own interpreter. ``mask`` takes the
-    values of secrets out of a text.
+    values of secrets out of a text. ``unlock`` reads what else is kept of a server's sign-in, before it is reached.
     """
 
     connect: Connect
@@ -55,6 +57,8 @@ class Services:
     python: str
     mask: Callable[[str], str] = str
     chance: Callable[[], float] = field(default=random.random)
+    unlock: Unlock | None = None
+    containers: Containers | None = None
     health: HealthPlan = HealthPlan()  # noqa: RUF009  frozen
 
 
@@ -65,6 +69,7 @@ class Connector:
         self.name = name
         self.entry = entry
         self._services = services
+        self._claims: dict[Upstream, tuple[Claim, dict[str, str]]] = {}
 
     async def prepare(self, on_wait: Callable[[str], None]) -> Launch:
         """The entry with its references replaced; raises what :func:`resolve` and the secrets' store raise.
@@ -79,6 +84,9 @@ class Connector:
                 secrets = await services.secrets_lookup(needed)
         environment = services.environment
         launch = resolve(self.entry, Values(environment.own, secrets, services.python, environment.home))
+        if services.unlock is not None:
+            with _telling(on_wait, "waiting for the keyring"):
+                await services.unlock(self.name, launch)
         with _telling(on_wait, "waiting for the login shell to tell its PATH"):
             await environment.prepare(launch)
         return launch
@@ -97,6 +105,7 @@ class Connector:
         """
         loop = asyncio.get_running_loop()
         limit = self.entry.timeouts.start
+        launch = self._claim(upstream, launch)
         async with _StartSlot(self._services.slots):
             began = loop.time()
             opening = loop.create_task(upstream.open(launch), name=f"open {self.name}")
@@ -122,7 +131,7 @@ class Connector:
 
     async def close(self, upstream: Upstream) -> None:
         """Close a connection and the process behind it, even if the caller is cancelled meanwhile; never raises."""
-        closing = tasks.spawn(_close(upstream, self.name), f"close {self.name}")
+        closing = tasks.spawn(self._close(upstream), f"close {self.name}")
         while not closing.done():
             with contextlib.suppress(asyncio.CancelledError):  # whoever stops the caller wants just this
                 await asyncio.wait([closing])
@@ -148,6 +157,30 @@ class Connector:
         """``reason`` with the server's own last words, if there are any."""
         line = self.last_line()
         return f"{reason}: {line}" if line else reason
+
+    def _claim(self, upstream: Upstream, launch: Launch) -> Launch:
+        """The launch, changed where it runs a container, which ends with the connection then."""
+        services = self._services
+        if services.containers is None or not isinstance(launch, LocalLaunch):
+            return launch
+        environment = {**services.environment.variables, **launch.env}
+        claim = services.containers.claim(self.name, launch, environment)
+        if claim is None:
+            return launch
+        self._claims[upstream] = (claim, environment)
+        return claim.launch
+
+    async def _close(self, upstream: Upstream) -> None:
+        try:
+            async with asyncio.timeout(CLOSE_LIMIT):
+                await upstream.close()
+        except TimeoutError:
+            _logger.error("The server %s did not end within %g s", self.name, CLOSE_LIMIT)
+        except Exception:
+            _logger.exception("The server %s could not be closed", self.name)
+        if upstream in self._claims:
+            claim, environment = self._claims.pop(upstream)
+            await claim.release(environment)
 
     def _note(self, pid: int) -> None:
         self._services.output.mark(self.name, f"started, pid {pid}")
@@ -191,13 +224,3 @@ def _telling(on_wait: Callable[[str], None], reason: str) -> Iterator[None]:
     finally:
         timer.cancel()
         on_wait("")
-
-
-async def _close(upstream: Upstream, name: str) -> None:
-    try:
-        async with asyncio.timeout(CLOSE_LIMIT):
-            await upstream.close()
-    except TimeoutError:
-        _logger.error("The server %s did not end within %g s", name, CLOSE_LIMIT)
-    except Exception:
-        _logger.exception("The server %s could not be closed", name)

@@ -3,6 +3,7 @@
 Between the supervisor, which runs them, and the relay, which talks to them. It is what the relay knows as Servers.
 """
 
+import asyncio
 import json
 import logging
 import sys
@@ -16,8 +17,9 @@ from callboard.api.schema import ServerView
 from callboard.core.errors import CallboardError
 from callboard.core.launch import Launch, RemoteLaunch
 from callboard.core.references import names_in
-from callboard.core.roster import AnyEntry, Roster
+from callboard.core.roster import AgentEntry, AnyEntry, Roster
 from callboard.core.supervision import ServerStatus
+from callboard.engine.containers import Containers
 from callboard.engine.environment import Environment
 from callboard.engine.eras import Eras
 from callboard.engine.figures import FigureWatch
@@ -55,6 +57,7 @@ class ServerTable:
         self._masking = masking
         self._eras = Eras(state / "eras.json")
         self._leftovers = Leftovers(state / "processes.json")
+        self._containers = Containers(state / "containers")
         self._on_change = on_change
         self._roster = Roster()
         self._relay: Relay | None = None
@@ -66,6 +69,7 @@ class ServerTable:
             on_change=on_change,
             on_upstream=self._on_upstream,
             leftovers=self._leftovers,
+            containers=self._containers,
             mask=masking.mask_text,
         )
         self.figures = FigureWatch(self.supervisor.pids)
@@ -82,7 +86,10 @@ class ServerTable:
 
     async def end_leftovers(self) -> None:
         """End what an engine that was killed left behind. Called once, before the first roster."""
-        for server in await self._leftovers.end_previous():
+        ended, _ = await asyncio.gather(
+            self._leftovers.end_previous(), self._containers.end_previous(self._environment.variables)
+        )
+        for server in ended:
             log.info("ended what an earlier engine left of %s", server)
 
     # the roster
@@ -228,6 +235,10 @@ class ServerTable:
         """See the relay's Servers."""
         entry = self._roster.servers.get(server)
         return entry.sharing if entry is not None else "shared"
+
+    def is_told_callers(self, server: str) -> bool:
+        """See the relay's Servers."""
+        return isinstance(self._roster.servers.get(server), AgentEntry)
 
     async def open_private(self, name: str, key: str) -> Upstream:
         """See the relay's Servers."""

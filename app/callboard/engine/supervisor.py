@@ -14,7 +14,8 @@ from callboard.core.references import names_in
 from callboard.core.roster import AnyEntry, RemoteEntry, Roster
 from callboard.core.supervision import ServerStatus
 from callboard.engine import tasks
-from callboard.engine.connector import Connect, SecretsLookup, Services
+from callboard.engine.connector import Connect, SecretsLookup, Services, Unlock
+from callboard.engine.containers import Containers
 from callboard.engine.environment import Environment
 from callboard.engine.health import HealthPlan
 from callboard.engine.leftovers import Leftovers
@@ -49,8 +50,10 @@ class Supervisor:
         on_upstream: Callable[[str, Upstream | None], None],
         *,
         leftovers: Leftovers | None = None,
+        containers: Containers | None = None,
         python: str = sys.executable,
         mask: Callable[[str], str] = str,
+        unlock: Unlock | None = None,
         health: HealthPlan = HealthPlan(),  # noqa: B008  frozen
     ) -> None:
         """``python`` is what ``${python}`` in the roster stands for; ``mask`` takes secrets out of a reason."""
@@ -60,11 +63,13 @@ class Supervisor:
             secrets_lookup=secrets_lookup,
             environment=environment,
             leftovers=leftovers,
+            containers=containers,
             on_change=self._tell,
             on_upstream=on_upstream,
             slots=asyncio.Semaphore(_STARTS_PER_CORE * (os.cpu_count() or 1)),
             python=python,
             mask=mask,
+            unlock=unlock,
             health=health,
         )
         self._on_change = on_change
@@ -178,6 +183,12 @@ class Supervisor:
         runner = self._runners.get(name)
         if runner is not None:
             runner.feed(supervision.ProblemGone(code))
+
+    def signed_in(self, name: str) -> None:
+        """There is a new sign-in for this server: it starts if it waited for that; unknown names are ignored."""
+        runner = self._runners.get(name)
+        if runner is not None and runner.status.state is State.NEEDS_SIGN_IN:
+            runner.start()
 
     def secrets_changed(self, names: Iterable[str]) -> None:
         """Servers that could not start for want of one of these secrets are tried again."""
