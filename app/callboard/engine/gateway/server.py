@@ -1,5 +1,7 @@
 """The listening socket and the HTTP server on it."""
 
+import asyncio
+import contextlib
 import errno
 import logging
 import socket
@@ -10,6 +12,7 @@ from uvicorn.config import Config
 
 from callboard.core.errors import CallboardError
 from callboard.engine.gateway.joined_writes import GatewayProtocol
+from callboard.engine.tasks import cancel_and_wait
 
 log = logging.getLogger(__name__)
 
@@ -79,5 +82,18 @@ class GatewayServer:
 
     async def stop(self) -> None:
         """Close the socket, let answers under way end for two seconds, then close what is left."""
-        self._server.should_exit = True
-        await self._server.shutdown(sockets=[self._socket])
+        server, state = self._server, self._server.server_state
+        server.should_exit = True
+        for listener in server.servers:
+            listener.close()
+        self._socket.close()
+        for connection in list(state.connections):
+            connection.shutdown()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GOODBYE_SECONDS):
+                while state.connections or state.tasks:  # noqa: ASYNC110  uvicorn tells nobody
+                    await asyncio.sleep(0.005)
+        await cancel_and_wait(*state.tasks)
+        for connection in list(state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
