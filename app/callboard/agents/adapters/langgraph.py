@@ -68,8 +68,6 @@ class Graph(AdaptedAgent):
         self._input = Input(schema, input_key)
         self.can_run = self._input.takes_text
         outputs = json_schema(graph.get_output_jsonschema).get("properties", {})
-        if STRUCTURED in outputs:
-            self.output_schema = {"type": "object"}
         if schema.get("type") == "object" and not self._input.takes_messages:
             self.tools = [ToolSpec(self.name, f"Run the graph {self.name}.", schema)]
         if not self.can_run and not self.tools:
