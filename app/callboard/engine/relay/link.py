@@ -124,6 +124,10 @@ class ServerLink:
         else:
             self._begin(exchange, send)
 
+    def holds_up_others(self, exchange: Exchange) -> bool:
+        """True if other clients' requests wait because of this one."""
+        return self._asks and any(not other.done and other.caller != exchange.caller for other, _ in self._queue)
+
     def finished(self, exchange: Exchange) -> None:
         """A request has its answer: the next client's turn."""
         self.in_flight.discard(exchange)

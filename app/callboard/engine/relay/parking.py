@@ -7,6 +7,7 @@ and number.
 
 import asyncio
 import secrets
+import time
 from typing import Any, Final
 
 from callboard.core.protocol import CLIENT_CAPABILITY, INTERNAL_ERROR, METHOD_NOT_FOUND
@@ -16,6 +17,7 @@ from callboard.engine.relay.seal import Seal
 from callboard.engine.upstream.base import Answer, Params
 
 WAIT_SECONDS: Final = 600.0
+PATIENCE_SECONDS: Final = 60.0  # while other clients wait for their turn
 GATHER_SECONDS: Final = 0.05  # what a server asks within this time is asked in one round
 MAX_WAITING: Final = 1000
 MAX_PER_CALLER: Final = 100
@@ -32,6 +34,7 @@ class Waiting:
         self.count = 0
         self.asking: asyncio.Handle | None = None
         self.timer: asyncio.TimerHandle | None = None
+        self.since = 0.0  # when the client was asked
 
 
 class Parking:
@@ -123,13 +126,24 @@ class Parking:
             return
         state = self._seal.make(waiting.caller, exchange.method, exchange.params, parked=waiting.key)
         result = {"resultType": "input_required", "inputRequests": requests, "requestState": state}
-        waiting.timer = asyncio.get_running_loop().call_later(WAIT_SECONDS, self._too_late, waiting)
+        waiting.since = time.monotonic()
+        self._look_again(waiting)
         exchange.pause(Answer(result=encode(result)))
         if exchange.link is not None:
             exchange.link.park(exchange)
 
-    def _too_late(self, waiting: Waiting) -> None:
+    def _look_again(self, waiting: Waiting) -> None:
+        left = waiting.since + WAIT_SECONDS - time.monotonic()
+        waiting.timer = asyncio.get_running_loop().call_later(min(left, PATIENCE_SECONDS), self._look, waiting)
+
+    def _look(self, waiting: Waiting) -> None:
+        """End a call whose client took too long, or keeps others waiting: it may never come back."""
         waiting.timer = None
+        link = waiting.exchange.link
+        in_the_way = link is not None and link.holds_up_others(waiting.exchange)
+        if not in_the_way and time.monotonic() < waiting.since + WAIT_SECONDS:
+            self._look_again(waiting)
+            return
         waiting.exchange.cancel("the client did not answer")
         self._drop(waiting)
 

@@ -3,6 +3,9 @@ of its own."""
 
 import asyncio
 
+import pytest
+
+from callboard.engine.relay import parking
 from tests.support.gateway import ModernClient, TestGateway, text_of, until
 from tests.unit.engine.relay.conftest import ASKED
 
@@ -34,6 +37,21 @@ async def test_other_clients_wait_for_it(legacy: TestGateway) -> None:
         await until(lambda: legacy.relay.links["one"]._queue)
         assert text_of(await mine.request("tools/call", retry)) == "hello Ann"
         assert text_of(await waiting) == "my turn"
+
+
+async def test_other_clients_do_not_wait_for_ever(legacy: TestGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parking, "PATIENCE_SECONDS", 0.1)
+    async with legacy.modern("one", **ASKED) as mine, legacy.modern("one", "token-b", **ASKED) as other:
+        retry = await begun(mine)
+        assert text_of(await other.call("echo", {"text": "my turn"})) == "my turn"
+        answer = await mine.request("tools/call", retry)
+        assert answer["error"]["message"] == "The call that asked is over; begin it anew"
+        # while nobody waits there is time
+        retry = await begun(mine)
+        waiting = next(iter(legacy.relay.parking._waiting.values()))
+        timer = waiting.timer
+        await until(lambda: waiting.timer is not timer)
+        assert text_of(await mine.request("tools/call", retry)) == "hello Ann"
 
 
 async def test_an_answer_waits_for_what_its_client_began_meanwhile(legacy: TestGateway) -> None:
