@@ -41,6 +41,7 @@ class PlainServers:
         self.ready: dict[str, Upstream] = {}
         self.limit = 30.0
         self.hidden: set[str] = set()
+        self.told: set[str] = set()
 
     async def upstream(self, name: str) -> Upstream:
         if name not in self.ready:
@@ -58,6 +59,9 @@ class PlainServers:
 
     def sharing(self, server: str) -> str:
         return "shared"
+
+    def is_told_callers(self, server: str) -> bool:
+        return server in self.told
 
     async def open_private(self, name: str, key: str) -> Upstream:
         raise CallboardError("server-not-ready", f"{name} is shared.")

@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, get_type_hints
 
+from callboard.core.argument_aliases import PRESETS
+
 CONFIG: Final = "CALLBOARD_AGENT"
 PREFIX: Final = "CALLBOARD_AGENT_"
-ALIAS_PRESETS: Final[Mapping[str, Mapping[str, str]]] = {
-    "gaia": {"app_dir": "appPath", "directory": "appPath", "project_path": "appPath"},
-}
 _WORDS: Final = {
     "true": True,
     "yes": True,
@@ -124,9 +123,9 @@ def argument_aliases(settings: AgentSettings, tool: str) -> dict[str, str]:
 
 
 def _preset(name: str) -> Mapping[str, str]:
-    if name not in ALIAS_PRESETS:
-        raise SettingsError(f'aliases: there is no preset "{name}"; there is {", ".join(ALIAS_PRESETS)}')
-    return ALIAS_PRESETS[name]
+    if name not in PRESETS:
+        raise SettingsError(f'aliases: there is no preset "{name}"; there is {", ".join(PRESETS)}')
+    return PRESETS[name]
 
 
 def _limits(given: Any) -> Limits:

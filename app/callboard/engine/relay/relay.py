@@ -16,6 +16,7 @@ from callboard.core.protocol import LOGGED
 from callboard.engine.calls.log import CallLog
 from callboard.engine.calls.record import error_said, says_error
 from callboard.engine.relay.bridge import to_modern_client
+from callboard.engine.relay.callers import name_caller
 from callboard.engine.relay.catalogue import RESOURCES, TEMPLATES, TOOLS, Catalogue, Kind
 from callboard.engine.relay.delivery import Delivery
 from callboard.engine.relay.envelope import Raw, decode_json, raw_json
@@ -55,6 +56,9 @@ class Servers(PrivateServers, Protocol):
 
     def sharing(self, server: str) -> str:
         """ "shared", "per-client" or "per-session"."""
+
+    def is_told_callers(self, server: str) -> bool:
+        """True for a server that keeps its clients apart by what the relay says of them."""
 
 
 class Relay:
@@ -143,6 +147,8 @@ class Relay:
             exchange.complete(to_modern_client(exchange.method, answer) if exchange.modern else answer)
             return
         link = self.link_for(link, exchange, session)
+        if self.servers.is_told_callers(link.name):
+            params = name_caller(params, exchange.caller, session)
         self._begin(exchange, link, params, shown)
         delivery = Delivery(self, link, exchange, params, session)
         if isinstance(link, PrivateLink):
