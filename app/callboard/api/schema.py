@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from callboard.core.health import Action, Severity, State
+from callboard.core.log_level import LogLevel
 
 API_PREFIX = "/api/v1"
 EntryKind = Literal["local", "remote", "agent"]
@@ -74,6 +75,7 @@ class ServerView(View, frozen=True, kw_only=True):
     resources: int = 0
     prompts: int = 0
     cached: bool = False  # counts come from the last run
+    sign_in: str = ""  # how far its OAuth sign-in is (SignInState); empty for a server without
 
 
 class Figures(View, frozen=True, kw_only=True):
@@ -105,12 +107,16 @@ class ToolView(View, frozen=True, kw_only=True):
 
 
 class LogLine(View, frozen=True, kw_only=True):
-    """One line of a server's output. ``n`` grows by one per line over the engine's life."""
+    """One line of a server's output. ``n`` grows by one per line over the engine's life.
+
+    ``level`` is guessed from the text: "" where it looks like none, and in floods, where it is not looked for.
+    """
 
     n: int
     at: float
     stream: LogStream
     text: str
+    level: LogLevel = ""
 
 
 class LogPage(View, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from callboard.api.schema import LogLine, LogPage, LogStream
+from callboard.core.log_level import guess_level
 from callboard.engine.output_files import LogFiles
 from callboard.engine.output_text import LineReader, neutralise
 
@@ -155,15 +156,19 @@ class OutputLog:
                 log.dropped += skipped
                 lines.append(("mark", f"{skipped:,} lines dropped: they came too fast"))
             lines += [(stream, text) for text in last]
-            self._store(server, log, lines)
+            # Nobody reads a flood line by line, and it must not cost more than it does.
+            self._store(server, log, lines, guess=not skipped)
 
-    def _store(self, server: str, log: "_ServerLog", lines: list[tuple[LogStream, str]]) -> None:
+    def _store(
+        self, server: str, log: "_ServerLog", lines: list[tuple[LogStream, str]], *, guess: bool = False
+    ) -> None:
         if not lines or self._closed:
             return
         now = time.time()
         before = log.size
         for stream, text in lines:
-            line = LogLine(n=log.next, at=now, stream=stream, text=text)
+            level = guess_level(text) if guess else ""
+            line = LogLine(n=log.next, at=now, stream=stream, text=text, level=level)
             log.next += 1
             log.lines.append(line)
             log.unsent.append(line)

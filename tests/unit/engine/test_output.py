@@ -283,3 +283,12 @@ def test_files_are_rotated_and_only_three_are_kept(tmp_path: Path):
     files.close()
     assert (tmp_path / "one.log").read_text() == "? lone surrogate\n"
     assert (tmp_path / "one.log.1").read_text().startswith("32x")
+
+
+async def test_lines_have_a_guessed_level_and_separators_have_none(log: OutputLog, heard: Heard):
+    log.append("a", "stderr", b"ERROR: boom\n[warn] careful\nlistening\n")
+    log.append("a", "stdout", b"INFO ready")
+    log.mark("a", "exited with an ERROR")
+    await heard.until(5)
+    levels = [(line.stream, line.level) for _, lines in heard.batches for line in lines]
+    assert levels == [("stderr", "error"), ("stderr", "warning"), ("stderr", ""), ("stdout", "info"), ("mark", "")]
