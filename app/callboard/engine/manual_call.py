@@ -1,4 +1,4 @@
-"""Tool calls made by a person, from the window or the command line: the same way as any client's, log included."""
+"""Tool calls that need no MCP client, from the window, the command line or a script: as any client's, log included."""
 
 from typing import Any, Final
 
@@ -13,12 +13,12 @@ from callboard.engine.upstream.base import Answer
 CLIENT: Final = "callboard"
 
 
-async def call_tool(relay: Relay, server: str, tool: str, arguments: dict[str, Any]) -> bytes:
+async def call_tool(relay: Relay, server: str, tool: str, arguments: dict[str, Any], *, client: str = CLIENT) -> bytes:
     """MCP's result object as raw JSON, ``isError`` included; raises CallboardError for a call that was not made."""
     exchange = Exchange(
-        client=CLIENT,
-        caller=CLIENT,
-        owner=f"{CLIENT} {object()!r}",
+        client=client,
+        caller=client,
+        owner=f"{client} {object()!r}",
         request_id=b"1",
         method="tools/call",
         params={"name": raw_json(tool), "arguments": raw_json(arguments)},

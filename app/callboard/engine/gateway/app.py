@@ -10,6 +10,7 @@ from callboard.core.errors import CallboardError
 from callboard.engine.gateway.access import ADMIN, Access
 from callboard.engine.gateway.http import Headers, HttpScope, Receive, Send, respond, respond_error
 from callboard.engine.gateway.mcp import McpEndpoint
+from callboard.engine.gateway.plain_calls import find_target
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +68,8 @@ class GatewayApp:
             await respond(send, 200, b'{"status":"ok"}')
             return
         caller = self._access.caller(headers.get(b"authorization"))
-        target = self._target(path)
+        plain = find_target(path)
+        target = plain[0] if plain is not None else self._target(path)
         if target is None and not path.startswith(API_PREFIX + "/"):
             raise CallboardError("not-found", f"There is nothing at {path}.")
         if caller is None or (target is None and caller != ADMIN):
@@ -81,6 +83,9 @@ class GatewayApp:
             raise CallboardError("server-unknown", f'There is no enabled server named "{target}".')
         else:
             self._on_caller(caller)
+            if plain is not None:
+                await self._mcp.plain(scope["method"], *plain, caller, headers, receive, send)
+                return
             await self._mcp(scope["method"], target, caller, headers, receive, send)
 
     def _target(self, path: str) -> str | None:

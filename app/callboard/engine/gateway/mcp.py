@@ -21,6 +21,7 @@ from callboard.core.protocol import (
     UNSUPPORTED_VERSION,
 )
 from callboard.engine.gateway.http import EVENT_STREAM, JSON, Headers, Receive, Send, read_body, respond
+from callboard.engine.gateway.plain_calls import PlainCalls
 from callboard.engine.relay.envelope import (
     Envelope,
     Raw,
@@ -63,6 +64,7 @@ class McpEndpoint:
         self._relay = relay
         self._legacy = LegacyEra(relay)
         self._modern = ModernEra(relay)
+        self.plain = PlainCalls(relay)
 
     async def __call__(
         self, method: str, scope: str, caller: str, headers: Headers, receive: Receive, send: Send
