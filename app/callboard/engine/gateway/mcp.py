@@ -36,6 +36,7 @@ from callboard.engine.relay.exchange import Exchange
 from callboard.engine.relay.legacy import LegacyEra
 from callboard.engine.relay.modern import ModernEra
 from callboard.engine.relay.relay import Relay
+from callboard.engine.relay.replay import ReplayStream
 from callboard.engine.relay.sessions import Session
 from callboard.engine.tasks import spawn
 from callboard.engine.upstream.base import Params
@@ -241,6 +242,10 @@ class McpEndpoint:
         await respond(send, status, answer_bytes(exchange.request_id, answer))
 
     async def _stream(self, exchange: Exchange, send: Send) -> None:
+        replay = exchange.asker.replays.open(exchange) if isinstance(exchange.asker, Session) else None
+        if replay is not None:
+            await self._replay(replay, None, send)
+            return
         await send({"type": "http.response.start", "status": 200, "headers": list(EVENT_STREAM)})
         while True:
             while exchange.messages:
@@ -254,6 +259,25 @@ class McpEndpoint:
             await _event(send, sse_event(answer_bytes(exchange.request_id, exchange.answer)))
         await send({"type": "http.response.body", "body": b""})
 
+    async def _replay(self, replay: ReplayStream, number: int | None, send: Send) -> None:
+        """Serve a stream that can be taken up again, from the event after ``number`` on (None: from its beginning)."""
+        reader = replay.take_over()
+        await send({"type": "http.response.start", "status": 200, "headers": list(EVENT_STREAM)})
+        if number is None:
+            await _event(send, replay.priming())
+            number = 0
+        while replay.reader == reader:
+            events = replay.after(number)
+            number = replay.last
+            for event in events:
+                await _event(send, event)
+            if replay.complete and number == replay.last:
+                break
+            await replay.exchange.next(KEEP_ALIVE_SECONDS)
+            if not replay.exchange.messages and replay.exchange.answer is None:
+                await _event(send, KEEP_ALIVE)
+        await send({"type": "http.response.body", "body": b""})
+
     # GET and DELETE
 
     async def _get(self, scope: str, caller: str, headers: Headers, receive: Receive, send: Send) -> None:
@@ -264,6 +288,10 @@ class McpEndpoint:
         session = self._relay.sessions.find(session_id.decode("latin-1"), scope, caller)
         if session is None:
             await _refuse(send, 404, INVALID_REQUEST, "Session not found; send initialize again")
+            return
+        found = session.replays.find(headers.get(b"last-event-id", b"").decode("latin-1"))
+        if found is not None:
+            await self._replay(*found, send)
             return
         stream = session.open_stream()
         watcher = spawn(_close_on_disconnect(stream.close, receive), name="watch for disconnect")

@@ -144,21 +144,15 @@ class Exchange:
         True if all there is is the answer.
         """
         if self.answer is None and not self.messages and not self.streaming:
-            self._wake = asyncio.get_running_loop().create_future()
-            try:
-                await self._wake
-            finally:
-                self._wake = None
+            wake = self._wake = asyncio.get_running_loop().create_future()
+            await wake
         return self.answer is not None and not self.messages
 
     async def next(self, seconds: float) -> None:
         """For a streaming exchange: like :meth:`wait`, but returns after ``seconds`` in any case."""
         if self.answer is None and not self.messages:
-            self._wake = asyncio.get_running_loop().create_future()
-            try:
-                await asyncio.wait([self._wake], timeout=seconds)
-            finally:
-                self._wake = None
+            wake = self._wake = asyncio.get_running_loop().create_future()
+            await asyncio.wait([wake], timeout=seconds)
 
     def wake(self) -> None:
         """Make :meth:`wait` return."""
@@ -264,7 +258,7 @@ class Exchange:
 
     def fail(self, error: CallboardError) -> None:
         """Answer with an error of ours."""
-        data = {"code": error.code, "fix": error.fix, **error.data}
+        data = {**error.data, "code": error.code, "fix": error.fix}
         self.complete(error_answer(SERVER_ERROR, error.message, data))
 
     def cancel(self, reason: str) -> None:

@@ -14,6 +14,7 @@ from callboard.core.protocol import METHOD_NOT_FOUND
 from callboard.engine.relay.envelope import encode, error_answer, notification_bytes, raw_json, request_bytes
 from callboard.engine.relay.exchange import Exchange
 from callboard.engine.relay.parking import can_be_asked
+from callboard.engine.relay.replay import ReplayStreams
 from callboard.engine.upstream.base import Answer, Params
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ class Session:
         self.log_rank: int | None = None
         self.exchanges: dict[bytes, Exchange] = {}
         self.subscriptions: set[tuple[ServerLink, str, str]] = set()  # with the server's own URI and the one shown
+        self.replays = ReplayStreams(protocol)
         self.last_used = time.monotonic()
         self.closed = False
         self._on_done = on_done
