@@ -122,8 +122,11 @@ def running_engine(servers: dict[str, Any]) -> Iterator[Engine]:
     with temporary_home() as home:
         home.write_roster(servers)
         command = [sys.executable, "-m", "callboard", "engine"]
-        with child(command, home.environment, home.folder / "output.txt") as process:
-            wait_for(lambda: home.address is not None and home.address.pid == process.pid, "the engine")
+        output = home.folder / "output.txt"
+        with child(command, home.environment, output) as process:
+            wait_for(lambda: home.address is not None or process.poll() is not None, "the engine")
+            if process.poll() is not None:
+                raise RuntimeError(f"the engine ended at once: {output.read_text()}")
             address = home.address
             assert address is not None
             engine = Engine(home, process.pid, address)
