@@ -42,6 +42,7 @@ from callboard.api.schema import (
     ValidateRequest,
     Validation,
 )
+from callboard.api.sign_in_schema import SignInAnswer, SignInView
 from callboard.core.errors import FIXES, CallboardError
 from callboard.system.engine_file import EngineAddress, read_engine_file
 
@@ -129,6 +130,27 @@ class EngineClient:
     async def tools(self, name: str) -> list[ToolView]:
         """The tools of a server (the last known ones while it is stopped)."""
         return await self._get(f"/servers/{_part(name)}/tools", list[ToolView])
+
+    async def sign_in_view(self, name: str) -> SignInView:
+        """The OAuth sign-in of a server; raises ``sign-in-unavailable``. May wait while a keyring's prompt is open."""
+        return await self._send("GET", f"/servers/{_part(name)}/sign-in", None, SignInView, limit=None)
+
+    async def sign_in(self, name: str) -> SignInView:
+        """Sign in: answers with the ``url`` that the person is wanted at, or with how it ended without one."""
+        return await self._send("POST", f"/servers/{_part(name)}/sign-in", None, SignInView, limit=None)
+
+    async def answer_sign_in(self, name: str, answer: str) -> SignInView:
+        """Hand over the address that a browser ended at on another computer, or the code in it."""
+        body = SignInAnswer(answer=answer)
+        return await self._send("POST", f"/servers/{_part(name)}/sign-in/answer", body, SignInView)
+
+    async def cancel_sign_in(self, name: str) -> SignInView:
+        """Give up a sign-in that is under way."""
+        return await self._send("DELETE", f"/servers/{_part(name)}/sign-in", None, SignInView, limit=None)
+
+    async def sign_out(self, name: str) -> SignInView:
+        """Forget a server's sign-in."""
+        return await self._send("POST", f"/servers/{_part(name)}/sign-out", None, SignInView, limit=None)
 
     async def log(self, name: str, *, after: int = 0, limit: int = 5000) -> LogPage:
         """At most ``limit`` lines with numbers above ``after``, oldest first; a negative ``after``: the newest."""

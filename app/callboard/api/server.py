@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, unquote
 import msgspec
 
 from callboard.api.schema import CallRequest, EntryEdit, NetworkChange, SecretValue, UndoRequest, ValidateRequest
+from callboard.api.sign_in_schema import SignInAnswer
 from callboard.core.errors import CallboardError
 from callboard.engine import tasks
 from callboard.engine.engine import Engine
@@ -182,6 +183,22 @@ def _routes(engine: Engine) -> list[tuple[str, re.Pattern[str], Handler, Any]]:
     async def act(request: Request) -> Any:
         return await engine.act(*request.path)
 
+    async def sign_in_view(request: Request) -> Any:
+        return await engine.sign_ins.view(request.path[0])
+
+    async def sign_in(request: Request) -> Any:
+        return await engine.sign_ins.begin(request.path[0])
+
+    async def sign_in_answer(request: Request) -> Any:
+        return engine.sign_ins.pasted(request.path[0], request.body.answer)
+
+    async def cancel_sign_in(request: Request) -> Any:
+        await engine.sign_ins.cancel(request.path[0])
+        return await engine.sign_ins.view(request.path[0])
+
+    async def sign_out(request: Request) -> Any:
+        return await engine.sign_ins.sign_out(request.path[0])
+
     async def validate(request: Request) -> Any:
         return engine.validate(request.body.name, request.body.entry, request.body.editing)
 
@@ -219,6 +236,11 @@ def _routes(engine: Engine) -> list[tuple[str, re.Pattern[str], Handler, Any]]:
         ("GET", "/servers/*/tools", plain(engine.tools), None),
         ("GET", "/servers/*/log", log_page, None),
         ("POST", "/servers/*/call", call_tool, CallRequest),
+        ("GET", "/servers/*/sign-in", sign_in_view, None),
+        ("POST", "/servers/*/sign-in", sign_in, None),
+        ("POST", "/servers/*/sign-in/answer", sign_in_answer, SignInAnswer),
+        ("DELETE", "/servers/*/sign-in", cancel_sign_in, None),
+        ("POST", "/servers/*/sign-out", sign_out, None),
         ("POST", "/servers/*/*", act, None),
         ("GET", "/roster", plain(engine.roster_view), None),
         ("POST", "/roster/validate", validate, ValidateRequest),

@@ -9,6 +9,7 @@ import logging
 import os
 import secrets
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -37,6 +38,7 @@ from callboard.api.schema import (
 from callboard.clients.snippets import load_clients
 from callboard.core.errors import FIXES
 from callboard.engine import tasks
+from callboard.engine.announcement import Announcement
 from callboard.engine.bus import LINE, Bus
 from callboard.engine.calls.log import CallLog
 from callboard.engine.calls.record import MIB
@@ -58,7 +60,7 @@ from callboard.engine.roster_file import RosterFile
 from callboard.engine.secrets.store import SecretStore
 from callboard.engine.server_table import ServerTable
 from callboard.engine.views import tool_views
-from callboard.system.engine_file import EngineAddress, write_engine_file
+from callboard.system.engine_file import EngineAddress
 from callboard.system.paths import Paths
 from callboard.system.resources import resource
 from callboard.system.sleep_watch import SleepWatch
@@ -95,8 +97,10 @@ class Engine:
             self._environment,
             self._masking,
             paths.state,
+            port=lambda: self._port,
             on_change=self._changed_server,
         )
+        self.sign_ins = self._table.sign_ins
         self.relay = Relay(
             self._table,
             self.call_log,
@@ -106,7 +110,13 @@ class Engine:
         )
         self._table.attach(self.relay)
         self._access = Access(self._admin_token, self._tokens.client_of)
-        self._app = GatewayApp(self._access, McpEndpoint(self.relay), self.relay.scope_exists, self._on_caller)
+        self._app = GatewayApp(
+            self._access,
+            McpEndpoint(self.relay),
+            self.relay.scope_exists,
+            self._on_caller,
+            self.sign_ins.callback,
+        )
         self._gateway: GatewayServer | None = None
         self._port = self._wanted_port = 0
         self._callers: dict[str, float] = {}
@@ -114,6 +124,7 @@ class Engine:
         self._flush_timer: asyncio.TimerHandle | None = None
         self._counting: asyncio.TimerHandle | None = None
         self._watcher: asyncio.Task[None] | None = None
+        self._announcement = Announcement(paths.engine_file)
 
     # life
 
@@ -133,26 +144,42 @@ class Engine:
         await self._gateway.start()
         self._sleep.start()
         self._watcher = tasks.spawn(self.roster_file.watch(), name="watch the roster")
-        await asyncio.to_thread(write_engine_file, self.paths.engine_file, self.address)
+        await self._announcement.make(self.address)
 
     async def stop(self) -> None:
-        """End everything in order: nothing new is let in, servers are stopped, logs are written."""
-        await asyncio.to_thread(self.paths.engine_file.unlink, missing_ok=True)
+        """End everything in order: nothing new is let in, servers are stopped, logs are written.
+
+        What cannot be ended properly is logged, and the rest is ended all the same.
+        """
         self._sleep.close()
+        steps: list[Callable[[], Awaitable[None]]] = [
+            self._announcement.withdraw,
+            self._end_watching,
+            self.relay.close,
+            self._table.close,
+            self._close_gateway,
+            self._environment.close,
+            self.call_log.close,
+        ]
+        for step in steps:
+            try:
+                await step()
+            except Exception:
+                log.exception("ending in order failed at one step")
+        self.output.close()
+        self.secrets.close()
+
+    async def _end_watching(self) -> None:
         if self._watcher is not None:
             await tasks.cancel_and_wait(self._watcher)
+
+    async def _close_gateway(self) -> None:
         for timer in (self._flush_timer, self._counting):
             if timer is not None:
                 timer.cancel()
-        await self.relay.close()
-        await self._table.close()
         self.bus.close()
         if self._gateway is not None:
             await self._gateway.stop()
-        await self._environment.close()
-        await self.call_log.close()
-        self.output.close()
-        self.secrets.close()
 
     @property
     def url(self) -> str:
@@ -249,6 +276,8 @@ class Engine:
                 await self.roster_file.save_entry(name, written)
         else:
             self._table.act(name, action)
+            if action == "cancel":
+                await self.sign_ins.cancel(name)
         return self.server(name)
 
     def tools(self, name: str) -> list[ToolView]:
@@ -317,6 +346,7 @@ class Engine:
     async def delete_secret(self, name: str) -> None:
         """Forget a secret."""
         await self.secrets.delete(name)
+        self.sign_ins.secret_gone(name)
 
     # clients
 

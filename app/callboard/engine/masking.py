@@ -1,10 +1,12 @@
 """Keeps the values of secrets in use out of everything that is stored or shown."""
 
+from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
 from callboard.core.redact import Redactor
 
+NEWEST: Final = 32  # values that are kept of a source which changes them again and again
 SMALL: Final = 2048  # bytes up to which looking for names costs a few microseconds
 
 
@@ -13,6 +15,7 @@ class Masking:
 
     def __init__(self) -> None:
         self._values: frozenset[str] = frozenset()
+        self._passing: dict[str, deque[str]] = {}
         self._redactor = Redactor(())
 
     def learn(self, values: Iterable[str]) -> None:
@@ -20,7 +23,18 @@ class Masking:
         more = self._values | {value for value in values if value}
         if more != self._values:
             self._values = more
-            self._redactor = Redactor(more)
+            self._rebuild()
+
+    def learn_passing(self, source: str, values: Iterable[str]) -> None:
+        """Mask these too, until the same ``source`` has named many newer ones: tokens that live for an hour."""
+        known = self._passing.setdefault(source, deque(maxlen=NEWEST))
+        new = [value for value in dict.fromkeys(values) if value and value not in known]
+        if new:
+            known.extend(new)
+            self._rebuild()
+
+    def _rebuild(self) -> None:
+        self._redactor = Redactor(self._values.union(*self._passing.values()))
 
     def mask_payload(self, data: bytes) -> bytes:
         """A call's payload as it is stored. In large ones only known values are looked for; see :meth:`mask_shown`."""

@@ -15,10 +15,12 @@ from typing import Any
 
 from callboard.api.schema import ServerView
 from callboard.core.errors import CallboardError
+from callboard.core.health import State
 from callboard.core.launch import Launch, RemoteLaunch
 from callboard.core.references import names_in
 from callboard.core.roster import AgentEntry, AnyEntry, Roster
 from callboard.core.supervision import ServerStatus
+from callboard.engine import tasks
 from callboard.engine.containers import Containers
 from callboard.engine.environment import Environment
 from callboard.engine.eras import Eras
@@ -29,6 +31,7 @@ from callboard.engine.output import OutputLog
 from callboard.engine.relay.link import ServerLink
 from callboard.engine.relay.relay import Relay
 from callboard.engine.secrets.store import SecretStore
+from callboard.engine.server_sign_in import ServerSignIns
 from callboard.engine.supervisor import Supervisor
 from callboard.engine.upstream.base import Upstream
 from callboard.engine.upstream.stdio import StdioUpstream
@@ -48,9 +51,12 @@ class ServerTable:
         masking: Masking,
         state: Path,
         *,
+        port: Callable[[], int],
         on_change: Callable[[str], None],
     ) -> None:
-        """``state`` is the folder for what is remembered; ``on_change`` hears which server's view changed."""
+        """``state`` is the folder for what is remembered; ``port`` is the gateway's; ``on_change`` hears which server's
+        view changed.
+        """
         self._output = output
         self._secrets = secrets
         self._environment = environment
@@ -60,7 +66,17 @@ class ServerTable:
         self._containers = Containers(state / "containers")
         self._on_change = on_change
         self._roster = Roster()
+        self._learning: set[str] = set()  # servers that run only so that their tools become known
         self._relay: Relay | None = None
+        self.sign_ins = ServerSignIns(
+            secrets,
+            environment,
+            masking,
+            port=port,
+            entry_of=self.entry,
+            secret_values=self._secret_values,
+            on_change=on_change,
+        )
         self.supervisor = Supervisor(
             connect=self._connect,
             output=output,
@@ -71,7 +87,9 @@ class ServerTable:
             leftovers=self._leftovers,
             containers=self._containers,
             mask=masking.mask_text,
+            unlock=self.sign_ins.unlock,
         )
+        self.sign_ins.attach(self.supervisor)
         self.figures = FigureWatch(self.supervisor.pids)
 
     def attach(self, relay: Relay) -> None:
@@ -96,13 +114,30 @@ class ServerTable:
 
     def apply(self, roster: Roster) -> list[str]:
         """Take a roster into force; returns the names of the servers that are gone."""
-        gone = [name for name in self._roster.servers if name not in roster.servers]
+        before = self._roster.servers
+        gone = [name for name in before if name not in roster.servers]
         self._roster = roster
         self.relay.sync(name for name, entry in roster.servers.items() if entry.enabled)
         self.supervisor.apply(roster)
+        for name, entry in roster.servers.items():
+            if self._is_to_learn(name, entry, before.get(name)):
+                self._learning.add(name)
+                self.supervisor.start(name)
         for name in gone:
             self.relay.forget(name)
+            self.sign_ins.leave(name)
         return gone
+
+    def _is_to_learn(self, name: str, entry: AnyEntry, before: AnyEntry | None) -> bool:
+        """Whether a server that starts on demand must run once: nobody can want tools that nobody has heard of."""
+        if not entry.enabled or entry.start != "on-demand" or self.supervisor.status(name).state is not State.STOPPED:
+            return False
+        changed = before is not None and before.enabled and _mark(before) != _mark(entry)
+        return changed or not self.relay.catalogue.known(name)
+
+    async def _rest_when_known(self, name: str) -> None:
+        await self.relay.catalogue.settled(name)
+        self.supervisor.rest(name, "its tools are known; a call starts it")
 
     def entry(self, name: str) -> AnyEntry:
         """A server's entry; raises ``server-unknown``."""
@@ -128,25 +163,29 @@ class ServerTable:
             base_url=base_url,
             python=sys.executable,
             figures=self.figures.of(name),
+            sign_in=self.sign_ins.shown(name),
         )
 
     def act(self, name: str, action: str) -> None:
-        """Start, stop, restart, retry or cancel; raises ``bad-request`` for another word."""
+        """Start, stop, restart, retry, cancel, or reset (forget earlier failures); ``bad-request`` for another word."""
         actions: dict[str, Callable[[str], None]] = {
             "start": self.supervisor.start,
             "stop": self.supervisor.stop,
             "restart": self.supervisor.restart,
             "retry": self.supervisor.retry,
             "cancel": self.supervisor.cancel,
+            "reset": self.supervisor.reset,
         }
         if action not in actions:
             raise CallboardError("bad-request", f"A server cannot be told to {action}.")
+        self._learning.discard(name)
         actions[action](name)
 
     async def close(self) -> None:
         """Stop all servers."""
         await self.figures.close()
         await self.supervisor.close()
+        await self.sign_ins.close()
 
     # secrets
 
@@ -156,7 +195,7 @@ class ServerTable:
         for server, entry in self._roster.servers.items():
             for name in names_in(entry).secrets:
                 users.setdefault(name, []).append(server)
-        return users
+        return users | self.sign_ins.secret_users()
 
     def secrets_changed(self, names: Iterable[str]) -> None:
         """Servers that waited for one of these secrets are tried again."""
@@ -183,7 +222,8 @@ class ServerTable:
             from callboard.engine.upstream.http import HttpUpstream  # httpx2: only where a remote server is used
 
             paths = partial(self.relay.catalogue.header_paths, name)
-            return HttpUpstream(link, modern=modern, capabilities=capabilities, header_paths=paths)
+            auth = self.sign_ins.auth(name, launch)
+            return HttpUpstream(link, modern=modern, capabilities=capabilities, header_paths=paths, auth=auth)
         return StdioUpstream(
             link,
             environment={**self._environment.variables, MARK: self._leftovers.run},
@@ -198,6 +238,9 @@ class ServerTable:
         else:
             self._eras.learn(name, _mark(self.entry(name)), upstream.info.modern)
             self.relay.connected(name, upstream)
+            if name in self._learning:
+                self._learning.discard(name)
+                tasks.spawn(self._rest_when_known(name), name=f"learn what {name} offers")
         self._on_change(name)
 
     def noise(self, name: str, line: bytes) -> None:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from callboard.api.schema import Figures, LastExit, ServerView, ToolView
+from callboard.api.sign_in_schema import SignInView
 from callboard.core.health import PRIMARY_ACTION, SEVERITY, Action, State
 from callboard.core.resolve import argv_for_display
 from callboard.core.roster import AgentEntry, AnyEntry, RemoteEntry
@@ -26,11 +27,12 @@ def server_view(
     base_url: str,
     python: str,
     figures: Figures | None = None,
+    sign_in: SignInView | None = None,
 ) -> ServerView:
-    """One server as row, tray and command line show it."""
+    """One server as row, tray and command line show it. ``sign_in`` is None for one that does not sign in by OAuth."""
     last = status.last_exit
     info = upstream.info if upstream is not None else None
-    return ServerView(
+    view = ServerView(
         name=name,
         display_name=entry.display_name or name,
         description=entry.description,
@@ -64,7 +66,28 @@ def server_view(
         resources=len(offer.items(RESOURCES)) + len(offer.items(TEMPLATES)),
         prompts=len(offer.items(PROMPTS)),
         cached=upstream is None or offer.cached,
+        sign_in=sign_in.state if sign_in is not None else "",
     )
+    return _with_sign_in(view, sign_in)
+
+
+def _with_sign_in(view: ServerView, sign_in: SignInView | None) -> ServerView:
+    """The view with how far the sign-in is that the server waits for."""
+    if sign_in is None:
+        waits = view.state is State.NEEDS_SIGN_IN
+        return msgspec.structs.replace(view, action=Action.EDIT) if waits else view
+    if view.state is not State.NEEDS_SIGN_IN and view.error_code != "remote-scope":
+        return view
+    if sign_in.state == "waiting":
+        return msgspec.structs.replace(view, reason="waiting for you to sign in in the browser", action=Action.CANCEL)
+    if sign_in.state == "running":
+        step = next((step.name for step in sign_in.steps if step.state == "running"), "")
+        return msgspec.structs.replace(view, reason=f"signing in: {step}".rstrip(": "), action=Action.CANCEL)
+    if sign_in.state == "failed":
+        action = Action.FILL_IN if sign_in.error_code == "sign-in-client-id" else Action.SIGN_IN
+        changes = {"reason": sign_in.message, "error_code": sign_in.error_code, "fix": sign_in.fix, "action": action}
+        return msgspec.structs.replace(view, **changes)
+    return msgspec.structs.replace(view, action=Action.SIGN_IN)
 
 
 def _transport(entry: AnyEntry) -> str:

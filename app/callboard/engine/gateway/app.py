@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 from urllib.parse import unquote
 
@@ -15,7 +15,15 @@ from callboard.engine.gateway.plain_calls import find_target
 log = logging.getLogger(__name__)
 
 API_PREFIX: Final = "/api/v1"
+CALLBACK_PATH: Final = "/oauth/callback"
 _SERVER_PATH: Final = re.compile(r"/servers/([^/]+)/mcp/?")
+_PAGE: Final = (
+    (b"content-type", b"text/html; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"),
+)
 _CHALLENGE: Final = ((b"www-authenticate", b'Bearer realm="callboard"'),)
 
 
@@ -35,12 +43,16 @@ class GatewayApp:
         mcp: McpEndpoint,
         server_exists: Callable[[str], bool],
         on_caller: Callable[[str], None],
+        callback: Callable[[str], Awaitable[tuple[int, bytes]]] | None = None,
     ) -> None:
-        """``on_caller`` hears of each request that a client was let in with."""
+        """``on_caller`` hears of each request that a client was let in with; ``callback`` answers a browser that comes
+        back from a sign-in with this query.
+        """
         self._access = access
         self._mcp = mcp
         self._server_exists = server_exists
         self._on_caller = on_caller
+        self._callback = callback
         self.control: ControlApi | None = None
 
     async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
@@ -60,12 +72,17 @@ class GatewayApp:
             if name in headers and name in _SINGLE:
                 raise CallboardError("bad-request", f"The header {name.decode('latin-1')} stands there twice.")
             headers[name] = value.strip()  # the parser leaves the white space around a value (RFC 9110, 5.5)
-        refused = self._access.check_host(headers.get(b"host"), headers.get(b"origin"))
+        path: str = scope["path"]
+        # a browser comes back from another site, with the unguessable state of its sign-in instead of a token
+        origin = None if path == CALLBACK_PATH else headers.get(b"origin")
+        refused = self._access.check_host(headers.get(b"host"), origin)
         if refused is not None:
             raise refused
-        path: str = scope["path"]
         if path == "/healthz":
             await respond(send, 200, b'{"status":"ok"}')
+            return
+        if path == CALLBACK_PATH and self._callback is not None:
+            await self._come_back(scope, send)
             return
         caller = self._access.caller(headers.get(b"authorization"))
         plain = find_target(path)
@@ -87,6 +104,12 @@ class GatewayApp:
                 await self._mcp.plain(scope["method"], *plain, caller, headers, receive, send)
                 return
             await self._mcp(scope["method"], target, caller, headers, receive, send)
+
+    async def _come_back(self, scope: HttpScope, send: Send) -> None:
+        if self._callback is None or scope["method"] != "GET":
+            raise CallboardError("bad-request", "A browser comes back here with GET.")
+        status, body = await self._callback(scope["query_string"].decode("latin-1"))
+        await respond(send, status, body, _PAGE)
 
     def _target(self, path: str) -> str | None:
         """The scope of an MCP endpoint, None for any other path."""

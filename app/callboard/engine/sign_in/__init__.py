@@ -1,0 +1,1 @@
+"""Sign-in to remote servers with OAuth: one for each resource, whoever uses it."""
