@@ -123,8 +123,9 @@ def _refusal(error: Exception) -> Failure | None:
     if not is_kind(error, "agents", "AgentsException") or not kind.endswith("GuardrailTripwireTriggered"):
         return None
     result: Any = getattr(error, "guardrail_result", None)
-    name = result.guardrail.get_name() if result is not None else "a guardrail"
-    return Failure(f"{name} has refused the {'request' if kind.startswith('Input') else 'answer'}", code="guardrail")
+    name = f" {result.guardrail.get_name()}" if result is not None else ""
+    what = "request" if kind.startswith("Input") else "answer"
+    return Failure(f"the guardrail{name} has refused the {what}", code="guardrail")
 
 
 def _shown(event: Any, calls: dict[str, str]) -> Event | None:
