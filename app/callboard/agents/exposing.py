@@ -12,6 +12,7 @@ from callboard.agents.keeper import Keeper
 from callboard.agents.link import Message
 from callboard.agents.results import Shape
 from callboard.agents.settings import AgentSettings, argument_aliases
+from callboard.agents.signatures import WRAPS
 
 _BAD: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 _GLOB: Final = re.compile(r"[*?\[]")
@@ -108,7 +109,15 @@ def _own(keeper: Keeper, agent: Message, spec: Message, settings: AgentSettings)
         shown, output = _enveloped(schema), _WRAPPED
     name = proper_name(spec["name"])
     check = validator_of(spec["name"], output) if output is not None and settings.typed else None
-    shape = Shape(agent["name"], output, not settings.typed, settings.label, _bytes(settings), check)
+    shape = Shape(
+        agent["name"],
+        output,
+        wrapped=not settings.typed or bool(output and output.get(WRAPS)),
+        flagged=settings.typed,
+        label=settings.label,
+        limit=_bytes(settings),
+        check=check,
+    )
     return Tool(
         name=name,
         title=spec["title"] or (spec["name"] if spec["name"] != name else ""),
@@ -151,7 +160,7 @@ def _whole(keeper: Keeper, agent: Message, settings: AgentSettings, *, several: 
         own_name="",
         converses=converses,
         arguments=Arguments(name, schema, argument_aliases(settings, name)),
-        shape=Shape(agent["name"], agent["output_schema"], False, settings.label, _bytes(settings), check),
+        shape=Shape(agent["name"], agent["output_schema"], label=settings.label, limit=_bytes(settings), check=check),
     )
 
 

@@ -75,7 +75,8 @@ class Shape:
 
     agent: str
     output_schema: Mapping[str, Any] | None = None  # as published
-    wrapped: bool = False  # JSON stands under "result"
+    wrapped: bool = False  # any value stands under "result"
+    flagged: bool = True  # which clients are told by a flag
     label: str = ""  # for JSON without a label of its own
     limit: int = 0  # bytes of text, 0 for no bound
     check: Validator | None = None  # of the output schema
@@ -141,21 +142,14 @@ class Results:
             text = _compact(data.value) if data.text is None else data.text
         else:
             if shape.output_schema is not None:
-                wrap = shape.wrapped or not isinstance(data.value, dict)
-                result.structured = {"result": data.value} if wrap else data.value
-                if wrap and not shape.wrapped:
-                    result.meta["fastmcp"] = {"wrap_result": True}
+                _wrap(result, data.value, always=shape.wrapped, flag=shape.flagged)
             text = json.dumps(data.value, ensure_ascii=False) if data.text is None else data.text
         self._add_text(result, text, shape, client)
 
     def _structure(self, result: Result, value: Any, label: str) -> None:
         """A labelled reply: the value as it is, or under "result" with the flag by which clients unwrap it."""
         result.meta[META_LABEL] = label
-        if isinstance(value, dict):
-            result.structured = value
-        else:
-            result.structured = {"result": value}
-            result.meta["fastmcp"] = {"wrap_result": True}
+        _wrap(result, value, always=False, flag=True)
 
 
 def shaped(result: Result, shape: Shape) -> Result:
@@ -163,11 +157,13 @@ def shaped(result: Result, shape: Shape) -> Result:
     if shape.output_schema is None or result.is_error:
         return result
     if result.structured is None:
+        text = "".join(block["text"] for block in result.content if block["type"] == "text")
+        wanted = shape.output_schema.get("properties", {}).get("result", {}).get("type", "string")
         try:
-            value = json.loads("".join(block["text"] for block in result.content if block["type"] == "text"))
+            value = text if shape.wrapped and wanted == "string" else json.loads(text)
         except ValueError:
             return failed("The answer is not the JSON that this tool's output schema promises.", result)
-        result.structured = value if isinstance(value, dict) and not shape.wrapped else {"result": value}
+        _wrap(result, value, always=shape.wrapped, flag=shape.flagged)
     if shape.check is not None and META_LABEL not in result.meta:
         wrong = best_match(shape.check.iter_errors(result.structured))
         if wrong is not None:
@@ -196,6 +192,16 @@ def one_line(text: str, redactor: Redactor) -> str:
     """An error's text as it may leave the machine: one line, secrets masked, paths cut to their last name."""
     line = _PATH.sub(lambda found: "…/" + found[1], redactor.text(" ".join(text.split())))
     return line if len(line) <= MAX_ERROR else line[:MAX_ERROR] + "…"
+
+
+def _wrap(result: Result, value: Any, *, always: bool, flag: bool) -> None:
+    """Structured content is an object: what is none stands under "result", with the flag by which clients unwrap it."""
+    if isinstance(value, dict) and not always:
+        result.structured = value
+        return
+    result.structured = {"result": value}
+    if flag:
+        result.meta["fastmcp"] = {"wrap_result": True}
 
 
 def _link(uri: str, name: str, media_type: str, description: str) -> dict[str, Any]:

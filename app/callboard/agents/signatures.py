@@ -14,6 +14,7 @@ from typing import Any
 
 from callboard.agents.contract import Context, ToolSpec
 
+WRAPS = "x-fastmcp-wrap-result"  # as FastMCP marks such a schema, so that its clients unwrap the value
 REQUEST_NAMES = ("request", "prompt")
 _CONTEXT_NAMES = ("context", "ctx")
 _SIMPLE: dict[Any, dict[str, Any]] = {
@@ -58,7 +59,7 @@ def tool_of(function: Callable[..., Any], name: str = "", description: str = "")
         name=name or getattr(function, "__name__", type(function).__name__),
         description=description or text,
         input_schema=whole,
-        output_schema=_object_schema(result),
+        output_schema=_output_schema(result),
     )
 
 
@@ -162,12 +163,26 @@ def _union(members: list[dict[str, Any]]) -> dict[str, Any]:
     return {"anyOf": members} if all(members) else {}
 
 
-def _object_schema(hint: Any) -> dict[str, Any] | None:
-    """The output schema of a return type, where it says what an object looks like."""
+def _output_schema(hint: Any) -> dict[str, Any] | None:
+    """The output schema of a return type; what is no object stands under "result", marked so that clients unwrap it."""
     if typing.get_origin(hint) is typing.Annotated:
         hint = typing.get_args(hint)[0]
-    schema = _class_schema(hint)
-    return schema if schema.get("type") == "object" and "properties" in schema else None
+    schema = schema_of(hint)
+    if not schema or schema == {"type": "null"} or _is_content(hint):
+        return None
+    if schema.get("type") == "object":
+        return schema
+    return {
+        "type": "object",
+        "properties": {"result": schema},
+        "required": ["result"],
+        WRAPS: True,
+    }
+
+
+def _is_content(hint: Any) -> bool:
+    """True for what becomes content of its own kind: files, generators of anything."""
+    return hint is bytes or any(item is bytes for item in typing.get_args(hint))
 
 
 def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:

@@ -22,6 +22,7 @@ from callboard.agents.contract import (
     ToolSpec,
     construct,
 )
+from callboard.agents.signatures import WRAPS
 
 
 def matches(value: Any) -> bool:
@@ -66,6 +67,29 @@ class Served(AdaptedAgent):
             for each in resources
         ]
 
+    def _events(self, tool: str, result: Any) -> list[Any]:
+        """The parts of a tool's result, whichever of the SDK's forms it has."""
+        content, structured, failed, meta = result, None, False, None
+        if isinstance(result, tuple):
+            content, structured = result
+        elif hasattr(result, "content"):
+            content, structured = result.content, _either(result, "structured_content", "structuredContent", None)
+            failed, meta = bool(_either(result, "is_error", "isError")), getattr(result, "meta", None)
+        elif isinstance(result, dict):
+            content, structured = [], result
+        events = [_part(each) for each in content]
+        if structured is not None:
+            schema = next((each.output_schema for each in self.tools if each.name == tool), None)
+            if schema is not None and schema.get(WRAPS) and isinstance(structured, dict):
+                structured = structured.get("result")  # it is wrapped again on its way out
+            label = str(meta.get("media_type", "")) if isinstance(meta, dict) else ""
+            events.append(Data(structured, label, text="" if events else None))
+        if failed:
+            texts = [each.text for each in events if isinstance(each, Text)]
+            events = [each for each in events if not isinstance(each, Text)]
+            events.append(Failure("\n".join(texts), "tool-failed"))
+        return events
+
 
 class ServedFastMCP(Served):
     """A FastMCP server behind FastMCP's own client: one client, and so one session, for each conversation."""
@@ -82,8 +106,7 @@ class ServedFastMCP(Served):
             context.progress(message or "", progress, total)
 
         client = await self._session(context.conversation)
-        result = await client.call_tool_mcp(tool, arguments, progress_handler=heard)
-        return _events(result)
+        return self._events(tool, await client.call_tool_mcp(tool, arguments, progress_handler=heard))
 
     async def prompt(self, name: str, arguments: dict[str, Any], context: Context) -> Any:
         """The prompt's messages."""
@@ -133,7 +156,7 @@ class ServedSdk(Served):
 
     async def call(self, tool: str, arguments: dict[str, Any], context: Context) -> Any:
         """Call the tool."""
-        return _events(await self._server.call_tool(tool, arguments))
+        return self._events(tool, await self._server.call_tool(tool, arguments))
 
     async def prompt(self, name: str, arguments: dict[str, Any], context: Context) -> Any:
         """The prompt's messages."""
@@ -148,27 +171,6 @@ class ServedSdk(Served):
 def _library_version(server: Any) -> str:
     package = sys.modules[type(server).__module__.partition(".")[0]]
     return str(getattr(package, "__version__", ""))
-
-
-def _events(result: Any) -> list[Any]:
-    """The parts of a tool's result, whichever of the SDK's forms it has."""
-    content, structured, failed, meta = result, None, False, None
-    if isinstance(result, tuple):
-        content, structured = result
-    elif hasattr(result, "content"):
-        content, structured = result.content, _either(result, "structured_content", "structuredContent", None)
-        failed, meta = bool(_either(result, "is_error", "isError")), getattr(result, "meta", None)
-    elif isinstance(result, dict):
-        content, structured = [], result
-    events = [_part(each) for each in content]
-    if structured is not None:
-        label = str(meta.get("media_type", "")) if isinstance(meta, dict) else ""
-        events.append(Data(structured, label, text="" if events else None))
-    if failed:
-        texts = [each.text for each in events if isinstance(each, Text)]
-        events = [each for each in events if not isinstance(each, Text)]
-        events.append(Failure("\n".join(texts), "tool-failed"))
-    return events
 
 
 def _part(content: Any) -> Any:
