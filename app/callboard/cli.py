@@ -121,6 +121,37 @@ def _add_programs(commands: _Commands) -> None:
     command.add_argument("--token-env", metavar="VARIABLE", help="environment variable that holds --url's bearer token")
     command.set_defaults(handle=_connect)
 
+    _add_agent(commands)
+
+
+def _add_agent(commands: _Commands) -> None:
+    text = "serve a Python agent on its own, without the engine"
+    group = commands.add_parser("agent", help=text, description=_sentence(text))
+    actions = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    command = actions.add_parser(
+        "serve",
+        help="serve an agent over stdio or HTTP",
+        description="Serve an agent to MCP clients. Without other options, to the one that started this command.",
+    )
+    command.add_argument("agents", nargs="+", metavar="AGENT", help="package.module:attribute or file.py:attribute")
+    command.add_argument("--transport", choices=("stdio", "http"), default="stdio", help="default: stdio")
+    command.add_argument("--port", type=_count, default=8080, metavar="N", help="for http (default 8080)")
+    command.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="for http (default 127.0.0.1)")
+    command.add_argument(
+        "--token-env", metavar="VARIABLE", help="environment variable with the token that clients send"
+    )
+    command.add_argument("--python", metavar="PATH", help="the interpreter that has the agent's packages")
+    command.add_argument("--whole", action="store_true", help="the agent as one tool, instead of its own tools")
+    command.add_argument("--reload", action="store_true", help="load the agent anew when its files change")
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any setting of an agent in the roster; repeat it",
+    )
+    command.set_defaults(handle=_agent_serve)
+
 
 def _add_servers(commands: _Commands) -> None:
     _command(commands, "list", "show every server and its state")
@@ -197,6 +228,22 @@ def _connect(options: argparse.Namespace) -> int:
     from callboard.connect import main as bridge
 
     return bridge(server=options.server, client=options.client, url=options.url, token_variable=options.token_env)
+
+
+def _agent_serve(options: argparse.Namespace) -> int:
+    from callboard.commands.agent import serve
+    from callboard.commands.arguments import UsageError
+    from callboard.commands.terminal import Terminal
+    from callboard.core.errors import CallboardError
+
+    try:
+        return serve(options)
+    except UsageError as error:
+        Terminal.standard().error(str(error), "See `callboard agent serve --help`.")
+        return USAGE
+    except CallboardError as error:
+        Terminal.standard().failure(error)
+        return FAILED
 
 
 # what asks the engine

@@ -44,8 +44,13 @@ META_CLIENT: Final = "callboard/client"  # set by the engine's relay, which lets
 META_SESSION: Final = "callboard/session"
 
 
-def make_server(service: Service, *, name: str = "", instructions: str = "", owns_service: bool = True) -> FastMCP[Any]:
-    """The FastMCP server of a service, which it starts and closes with itself if it owns it."""
+def make_server(
+    service: Service, *, name: str = "", instructions: str = "", version: str = "", owns_service: bool = True
+) -> FastMCP[Any]:
+    """The FastMCP server of a service, which it starts and closes with itself if it owns it.
+
+    Name, instructions and version are the agent's own where nothing is given, for a service that runs already.
+    """
     front = Front(service)
     agents = service.agents
     settings = service.settings
@@ -68,7 +73,7 @@ def make_server(service: Service, *, name: str = "", instructions: str = "", own
             if owns_service:
                 await service.close()
 
-    version = first["version"] if len(agents) == 1 else ""
+    version = version or (first["version"] if len(agents) == 1 else "")
     server: FastMCP[Any] = FastMCP(
         shown or "agent", version=version or __version__, instructions=told or None, lifespan=lifespan
     )

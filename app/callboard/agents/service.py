@@ -52,6 +52,7 @@ class Service:
         self.settings = settings
         self.tools: dict[str, Tool] = {}
         self.on_change: Callable[[], None] = lambda: None
+        self.verbose = False  # tell each call to the log, without what it holds
         self._redactor = Redactor(settings.hide)
         self._shelf = Shelf(int(settings.limits.resources_kb * 1024))
         self._results = Results(self._shelf)
@@ -132,6 +133,8 @@ class Service:
             message, size = self._message(tool, arguments)
         except ArgumentsError as error:
             return failed(f"Invalid arguments: {one_line(str(error), self._redactor)}")
+        if self.verbose:
+            log.info("%s is called with %s", name, ", ".join(arguments) or "nothing")
         handle = message.pop(CONVERSATION, None) or handle
         try:
             if not tool.converses:

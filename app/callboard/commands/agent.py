@@ -1,0 +1,85 @@
+"""``callboard agent serve``: a Python agent as an MCP server of its own, without the engine."""
+
+import asyncio
+import json
+import logging
+import os
+import sys
+from argparse import Namespace
+from typing import Any
+
+from callboard.agents.exposing import ExposeError
+from callboard.agents.host import quiet_libraries, sentence, serve_with
+from callboard.agents.link import AgentError
+from callboard.agents.service import Service
+from callboard.agents.serving import Address, Stop, banner, listen, say, serve_http, serve_stdio
+from callboard.agents.settings import CONFIG, AgentSettings, SettingsError, read_settings
+from callboard.agents.stores import StoreError
+from callboard.commands.arguments import UsageError
+from callboard.core.errors import CallboardError
+
+
+def serve(options: Namespace) -> int:
+    """Serve until the client or Ctrl-C ends it. Raises CallboardError for a port that is in use."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s: %(message)s")
+    quiet_libraries()
+    try:
+        settings = _settings(options)
+        asyncio.run(_serve(settings, options))
+    except (AgentError, ExposeError, StoreError) as error:
+        say(f"callboard: {sentence(error)}")
+        return 1
+    except SettingsError as error:
+        raise UsageError(sentence(error)) from error
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+async def _serve(settings: AgentSettings, options: Namespace) -> None:
+    stdio = options.transport == "stdio"
+    address = Address(options.host, options.port, _token(options.token_env), stateless=settings.stateless)
+    if not stdio and not address.is_loopback and not address.token:
+        raise UsageError(f"Others can reach {address.host}: name a token's variable with --token-env.")
+    sock = None if stdio else listen(address)
+    stop = Stop()
+
+    async def serve_here(server: Any, service: Service) -> None:
+        agents = ", ".join(agent["name"] for agent in service.agents)
+        say(banner(service, server.name, agents, options.transport, address.url), sys.stderr if stdio else sys.stdout)
+        if sock is None:
+            await serve_stdio(server, stop)
+        else:
+            await serve_http(server, service, address, sock, stop)
+
+    try:
+        await serve_with(settings, serve_here)
+    finally:
+        if sock is not None:
+            sock.close()
+
+
+def _settings(options: Namespace) -> AgentSettings:
+    """The command line over the environment: its words over ``CALLBOARD_AGENT_…``, those over the defaults."""
+    given: dict[str, Any] = {"agent": options.agents if len(options.agents) > 1 else options.agents[0]}
+    if options.whole:
+        given["expose"] = "whole"
+    for setting in options.set:
+        name, equals, text = setting.partition("=")
+        if not equals:
+            raise UsageError(f"--set wants NAME=VALUE, not {setting!r}.")
+        os.environ[f"CALLBOARD_AGENT_{name.upper().replace('.', '_')}"] = text
+    if options.python:
+        given["python"] = options.python
+    if options.reload:
+        given["reload"] = True
+    return read_settings({**os.environ, CONFIG: json.dumps(given)})
+
+
+def _token(variable: str | None) -> str:
+    if variable is None:
+        return ""
+    token = os.environ.get(variable, "").strip()
+    if not token:
+        raise CallboardError("env-unset", f"The environment variable {variable} is not set.")
+    return token
