@@ -242,9 +242,8 @@ class McpEndpoint:
         await respond(send, status, answer_bytes(exchange.request_id, answer))
 
     async def _stream(self, exchange: Exchange, send: Send) -> None:
-        replay = exchange.asker.replays.open(exchange) if isinstance(exchange.asker, Session) else None
-        if replay is not None:
-            await self._replay(replay, None, send)
+        if isinstance(exchange.asker, Session):
+            await self._replay(exchange.asker.replays.open(exchange), 0, send)
             return
         await send({"type": "http.response.start", "status": 200, "headers": list(EVENT_STREAM)})
         while True:
@@ -259,13 +258,10 @@ class McpEndpoint:
             await _event(send, sse_event(answer_bytes(exchange.request_id, exchange.answer)))
         await send({"type": "http.response.body", "body": b""})
 
-    async def _replay(self, replay: ReplayStream, number: int | None, send: Send) -> None:
-        """Serve a stream that can be taken up again, from the event after ``number`` on (None: from its beginning)."""
+    async def _replay(self, replay: ReplayStream, number: int, send: Send) -> None:
+        """Serve a stream that can be taken up again, from the event after ``number`` on."""
         reader = replay.take_over()
         await send({"type": "http.response.start", "status": 200, "headers": list(EVENT_STREAM)})
-        if number is None:
-            await _event(send, replay.priming())
-            number = 0
         while replay.reader == reader:
             events = replay.after(number)
             number = replay.last

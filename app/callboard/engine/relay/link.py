@@ -7,7 +7,7 @@ again" (list_changed, resources/updated), which go to those who subscribed.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -177,16 +177,16 @@ class ServerLink:
         elif method == LOG_MESSAGE and not self.in_flight:
             self._hub.log_message(self, rank_of(params), params)
 
-    async def on_server_request(self, method: str, params: Params) -> Answer:
+    def on_server_request(self, method: str, params: Params) -> Coroutine[Any, Any, Answer]:
         """See Peer. A question without a request goes to the client whose call is the only one in flight."""
         if method not in CLIENT_CAPABILITY:
-            return error_answer(METHOD_NOT_FOUND, f"{method} is not available")
+            return refusal(METHOD_NOT_FOUND, f"{method} is not available")
         self._asks = True
         owner = self._only_owner()
         if owner is None:
             reason = "no client's call is in flight" if not self.in_flight else "calls of several clients are in flight"
-            return error_answer(INTERNAL_ERROR, f"{method} cannot be assigned to a client: {reason}")
-        return await owner.on_request(method, params, guessed=True)
+            return refusal(INTERNAL_ERROR, f"{method} cannot be assigned to a client: {reason}")
+        return owner.on_request(method, params, guessed=True)
 
     def on_noise(self, line: bytes) -> None:
         """See Peer."""
@@ -332,6 +332,11 @@ class ListenStream:
     async def on_request(self, method: str, params: Params) -> Answer:
         """A modern server makes no requests."""
         return error_answer(METHOD_NOT_FOUND, f"{method} is not available")
+
+
+async def refusal(code: int, message: str) -> Answer:
+    """The answer to a question that reaches nobody."""
+    return error_answer(code, message)
 
 
 def _offers_tasks(capabilities: dict[str, Any]) -> bool:

@@ -7,14 +7,13 @@ ends with the session, or after ten minutes without use; the shared process besi
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 
 from callboard.core.errors import CallboardError
 from callboard.core.protocol import CLIENT_CAPABILITY, INTERNAL_ERROR, METHOD_NOT_FOUND
-from callboard.engine.relay.envelope import error_answer
 from callboard.engine.relay.exchange import Exchange
-from callboard.engine.relay.link import Hub, ServerLink
+from callboard.engine.relay.link import Hub, ServerLink, refusal
 from callboard.engine.relay.sessions import Session
 from callboard.engine.tasks import cancel_and_wait, spawn
 from callboard.engine.upstream.base import Answer, Params, Upstream
@@ -46,16 +45,16 @@ class PrivateLink(ServerLink):
         self.capabilities = capabilities
         self.last_used = time.monotonic()
 
-    async def on_server_request(self, method: str, params: Params) -> Answer:
+    def on_server_request(self, method: str, params: Params) -> Coroutine[Any, Any, Answer]:
         """See Peer. There is only one client: it can be asked at any time, if it has a stream for that."""
         if method not in CLIENT_CAPABILITY:
-            return error_answer(METHOD_NOT_FOUND, f"{method} is not available")
+            return refusal(METHOD_NOT_FOUND, f"{method} is not available")
         newest = max(self.in_flight, key=lambda exchange: exchange.started, default=None)
         if newest is not None:
-            return await newest.on_request(method, params, guessed=True)
+            return newest.on_request(method, params, guessed=True)
         if self.session is not None:
-            return await self.session.ask_outside(method, params)
-        return error_answer(INTERNAL_ERROR, f"{method} cannot be answered: no call is in flight")
+            return self.session.ask_outside(method, params)
+        return refusal(INTERNAL_ERROR, f"{method} cannot be answered: no call is in flight")
 
 
 def _client_key(exchange: Exchange) -> str:

@@ -1,12 +1,12 @@
 """Streams of requests that a legacy client may take up again after its connection broke (2025-11-25, basic/transports).
 
-Events carry ids; a client that lost the connection names the last one it saw, and hears the rest on a new one.
+Events carry ids; a client that lost the connection names the last one it saw, and hears the rest on a new one. No event
+without data is sent first, as it may: clients in use today take it for a message and fail to parse it.
 """
 
 from collections import OrderedDict
 from typing import Final
 
-from callboard.core.protocol import LATEST_LEGACY
 from callboard.engine.relay.envelope import answer_bytes, sse_event
 from callboard.engine.relay.exchange import Exchange
 
@@ -32,10 +32,6 @@ class ReplayStream:
         self.exchange.wake()
         return self.reader
 
-    def priming(self) -> bytes:
-        """The first event: no message, but the id to come back with."""
-        return b"id: %b/0\n%bdata: \n\n" % (self._key, RETRY)
-
     def after(self, number: int) -> list[bytes]:
         """The events with greater numbers."""
         self._collect()
@@ -56,7 +52,8 @@ class ReplayStream:
                 self._add(answer_bytes(exchange.request_id, exchange.answer))
 
     def _add(self, message: bytes) -> None:
-        self._events.append(b"id: %b/%d\n%b" % (self._key, self.last + 1, sse_event(message)))
+        retry = b"" if self.last else RETRY
+        self._events.append(b"id: %b/%d\n%b%b" % (self._key, self.last + 1, retry, sse_event(message)))
         if len(self._events) > MAX_EVENTS:
             del self._events[0]
             self._dropped += 1
@@ -65,15 +62,12 @@ class ReplayStream:
 class ReplayStreams:
     """The streams of one session. Engine loop only."""
 
-    def __init__(self, protocol: str) -> None:
-        self._offered = protocol == LATEST_LEGACY  # older revisions do not know events without data
+    def __init__(self) -> None:
         self._streams: OrderedDict[str, ReplayStream] = OrderedDict()
         self._next = 0
 
-    def open(self, exchange: Exchange) -> ReplayStream | None:
-        """A stream for an exchange; None if the client's revision has no events to come back with."""
-        if not self._offered:
-            return None
+    def open(self, exchange: Exchange) -> ReplayStream:
+        """A stream for an exchange."""
         self._next += 1
         key = str(self._next)
         stream = self._streams[key] = ReplayStream(key, exchange)

@@ -120,7 +120,7 @@ class Session:
         self.log_rank: int | None = None
         self.exchanges: dict[bytes, Exchange] = {}
         self.subscriptions: set[tuple[ServerLink, str, str]] = set()  # with the server's own URI and the one shown
-        self.replays = ReplayStreams(protocol)
+        self.replays = ReplayStreams()
         self.last_used = time.monotonic()
         self.closed = False
         self._on_done = on_done
