@@ -227,7 +227,7 @@ class Runner:
     def _not_ready(self) -> CallboardError:
         status = self.status
         why = f": {status.reason.rstrip('.')}" if status.reason else ""
-        data = {"server": self.name, "state": str(status.state), "code": status.error_code}
+        data = {"server": self.name, "state": str(status.state), "cause": status.error_code}
         if status.error_code in _WITH_LAST_WORDS and status.last_exit is not None:
             data["stderr"] = "\n".join(status.last_exit.stderr)
         message = f"The server {self.name} is not ready ({status.state}){why}."

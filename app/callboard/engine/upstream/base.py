@@ -1,7 +1,7 @@
 """What the rest of the engine knows of a connection to a server, whatever its transport and era."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -75,8 +75,8 @@ class Peer(Protocol):
     def on_server_notification(self, method: str, params: Params) -> None:
         """A notification that belongs to no request in flight (list_changed, resources/updated, a log message)."""
 
-    async def on_server_request(self, method: str, params: Params) -> Answer:
-        """A request that belongs to no request of ours."""
+    def on_server_request(self, method: str, params: Params) -> Coroutine[Any, Any, Answer]:
+        """A request that belongs to no request of ours. Called when it comes; what it returns is awaited later."""
 
     def on_renewed(self) -> None:
         """A session that had expired was begun anew: what the old one had been told and asked is forgotten."""

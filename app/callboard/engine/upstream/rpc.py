@@ -7,7 +7,7 @@ send what :meth:`RpcConnection.transmit` is given.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from time import monotonic
 from typing import Any
 
@@ -63,7 +63,7 @@ _CHANGES = frozenset(
         "notifications/resources/updated",
     }
 )
-Handler = Callable[[str, Params], Awaitable[Answer]]
+Finding = Coroutine[Any, Any, Answer]
 _UNKNOWN = ServerInfo(protocol="", modern=False)
 
 
@@ -255,25 +255,31 @@ class RpcConnection:
         if envelope.method == "ping":
             self.transmit(answer_bytes(request_id, result_answer({})))
             return
+        try:
+            params = decode_params(envelope.params)
+        except msgspec.DecodeError:
+            self.transmit(answer_bytes(request_id, error_answer(INVALID_PARAMS, "params must be an object")))
+            return
+        # called here, not in the task: whom it concerns is decided by what is in flight now
         handler = self.peer.on_server_request if own is None else own.listener.on_request
-        task = spawn(
-            self._answer(request_id, envelope.method, envelope.params, handler), name=f"answer {envelope.method}"
-        )
+        finding = handler(envelope.method, params)
+        task = spawn(self._answer(request_id, finding), name=f"answer {envelope.method}")
         self._answering[request_id] = task
-        task.add_done_callback(lambda done: self._answered(request_id, done))
+        task.add_done_callback(lambda done: self._answered(request_id, done, finding))
 
-    def _answered(self, request_id: bytes, task: "asyncio.Task[None]") -> None:
+    def _answered(self, request_id: bytes, task: "asyncio.Task[None]", finding: Finding) -> None:
+        finding.close()
         if self._answering.get(request_id) is task:
             del self._answering[request_id]
 
-    async def _answer(self, request_id: bytes, method: str, raw: Raw, handler: Handler) -> None:
+    async def _answer(self, request_id: bytes, finding: Finding) -> None:
         """Answer a request of the server; cancelled when the server withdraws it, or ends."""
         try:
-            answer = await handler(method, decode_params(raw))
+            answer = await finding
         except CallboardError as error:
             answer = error_answer(INTERNAL_ERROR, error.message)
         except msgspec.DecodeError:
-            answer = error_answer(INVALID_PARAMS, "params must be an object")
+            answer = error_answer(INVALID_PARAMS, "malformed params")
         if not self.closed.done():
             self.transmit(answer_bytes(request_id, answer))
 
@@ -438,7 +444,7 @@ def _number(raw: Raw) -> int | None:
 
 def gone(closed: Closed) -> CallboardError:
     """The error of a request whose connection ended."""
-    data = {key: value for key, value in (("code", closed.code), ("signal", closed.signal)) if value is not None}
+    data = {key: value for key, value in (("exit_code", closed.code), ("signal", closed.signal)) if value is not None}
     return CallboardError("upstream-gone", f"The server ended: {closed.reason}.", data=data)
 
 

@@ -157,7 +157,7 @@ async def test_changes_are_heard_again_after_the_server_was_started_anew(either:
         await old.request("resources/subscribe", {"uri": uri})
         async with old.listening(), new.listening(toolsListChanged=True, resourceSubscriptions=[uri]):
             died = await new.call("die")
-            assert died["error"]["data"]["code"] == 3
+            assert died["error"]["data"]["exit_code"] == 3
             await either.lose("one")
             assert len(names(await old.request("tools/list"))) > 10  # the last known ones
             await either.start_fixture("one", era)

@@ -200,7 +200,7 @@ async def test_a_start_that_fails_says_why(how: str, code: str, words: str, monk
     assert caught.value.code == code
     assert words in caught.value.message
     if code == "exited-early":
-        assert caught.value.data == {"code": 7}
+        assert caught.value.data == {"exit_code": 7}
 
 
 async def test_a_start_can_be_given_up() -> None:
@@ -235,7 +235,7 @@ async def test_every_request_fails_at_once_when_the_server_ends(how: str) -> Non
         errors = [died, *[await listener.done for listener in waiting]]
         assert {error.code for error in errors} == {"upstream-gone"}
         assert [error.message for error in errors] == ["The server ended: exited with code 3."] * 6
-        assert [error.data for error in errors] == [{"code": 3}] * 6
+        assert [error.data for error in errors] == [{"exit_code": 3}] * 6
         assert upstream.closed.result().code == 3
         late = Listener()
         upstream.send("tools/call", call("echo"), late).cancel("not any more")
