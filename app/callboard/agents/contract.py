@@ -258,6 +258,7 @@ class AdaptedAgent:
     resources: list[ResourceSpec]
     can_run: bool = False
     keeps_conversations: bool = True  # False: every call stands by itself
+    is_always_exposed: bool = False  # whatever names are chosen to be exposed
     output_schema: dict[str, Any] | None = None  # of run()
     annotations: dict[str, Any] | None = None  # of run() as a tool
 
@@ -348,6 +349,7 @@ def agent_to_wire(agent: AdaptedAgent) -> dict[str, Any]:
         "instructions": agent.instructions,
         "can_run": agent.can_run,
         "keeps_conversations": agent.keeps_conversations,
+        "is_always_exposed": agent.is_always_exposed,
         "output_schema": agent.output_schema,
         "annotations": agent.annotations,
         "tools": [asdict(tool) for tool in agent.tools],

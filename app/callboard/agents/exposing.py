@@ -49,15 +49,21 @@ class Tool:
         return not self.own_name
 
 
-def tools_of(keepers: Iterable[Keeper], settings: AgentSettings) -> list[Tool]:
-    """All tools of a server. Raises :class:`ExposeError`."""
+def tools_of(
+    keepers: Iterable[Keeper], settings: AgentSettings, *, listed: tuple[str, ...] | None = None
+) -> list[Tool]:
+    """All tools of a server. Raises :class:`ExposeError`.
+
+    ``listed`` are patterns over the agents' names, whatever the settings say, also where there is only one agent.
+    """
     pairs = [(keeper, agent) for keeper in keepers for agent in keeper.agents]
-    several = len(pairs) > 1
-    listed = settings.expose if isinstance(settings.expose, tuple) else None
+    several = len(pairs) > 1 or listed is not None
+    if listed is None and isinstance(settings.expose, tuple):
+        listed = settings.expose
     if listed is not None and several:
-        names = [agent["name"] for _, agent in pairs]
+        names = [agent["name"] for _, agent in pairs if not agent["is_always_exposed"]]
         wanted = chosen(names, listed)
-        pairs = [(keeper, agent) for keeper, agent in pairs if agent["name"] in wanted]
+        pairs = [pair for pair in pairs if pair[1]["name"] in wanted or pair[1]["is_always_exposed"]]
     found: list[Tool] = []
     for keeper, agent in pairs:
         found += _tools_of_agent(keeper, agent, settings, several=several, listed=listed)

@@ -116,6 +116,8 @@ def adapt_all(value: Any, params: Mapping[str, Any], name: str = "") -> list[Ada
     if adapter is not None:
         return [adapter.adapt(value, params)]
     members: list[Any] = []
+    if isinstance(gathered := getattr(value, "adapted", None), list):  # a registry
+        return gathered
     if isinstance(value, (list, tuple)):
         members = list(value)
     elif isinstance(value, Mapping):

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import binascii
+import hashlib
 import logging
 import secrets
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from callboard.agents.arguments import ArgumentsError
 from callboard.agents.contract import REPORTED, Blob, Data, Part, Text, part_to_wire
 from callboard.agents.contract import Link as LinkPart
 from callboard.agents.conversations import Caller, ConversationError, Conversations, Held
-from callboard.agents.exposing import ATTACHMENTS, CONVERSATION, REQUEST, ExposeError, Tool, tools_of
+from callboard.agents.exposing import ATTACHMENTS, CONVERSATION, REQUEST, ExposeError, Tool, proper_name, tools_of
 from callboard.agents.keeper import AnyLink, Keeper, MakeLink
 from callboard.agents.link import AgentError, Message, Outcome, WorkerLink
 from callboard.agents.progress import Progress, Report
@@ -33,6 +34,7 @@ from callboard.agents.results import (
 from callboard.agents.settings import AgentSettings
 from callboard.agents.stores import Store, open_store
 from callboard.core.redact import Redactor
+from callboard.system.paths import find_paths
 
 log = logging.getLogger(__name__)
 
@@ -61,14 +63,16 @@ class Service:
         self._watchers: list[asyncio.Task[None]] = []
         self._is_up = False
         makers = makers if makers is not None else [worker_maker(settings, spec) for spec in settings.agent]
-        grace = settings.limits.grace
-        self._keepers = [Keeper(make, grace=grace, on_agents=self._agents_changed) for make in makers]
+        self._keepers = list(map(self.keeper, makers))
+
+    def keeper(self, make: MakeLink) -> Keeper:
+        """What keeps one agent entry running."""
+        return Keeper(make, grace=self.settings.limits.grace, on_agents=self._agents_changed)
 
     async def start(self) -> None:
         """Load the agents. Raises AgentError, ExposeError and StoreError."""
         if self.settings.is_persistent:
-            folder = Path(self.settings.state_folder or ".")
-            self._store = await asyncio.to_thread(open_store, self.settings.store, folder)
+            self._store = await asyncio.to_thread(open_store, self.settings.store, _file_of(self.settings))
         async with asyncio.TaskGroup() as group:
             starting = [group.create_task(_settled(keeper)) for keeper in self._keepers]
         errors = [task.result() for task in starting]
@@ -312,6 +316,14 @@ async def _settled(keeper: Keeper) -> AgentError | None:
     except AgentError as error:
         return error
     return None
+
+
+def _file_of(settings: AgentSettings) -> Path:
+    """Where an agent's conversations are kept: a file for each agent in each folder that it is served from."""
+    place = "\0".join((*settings.agent, str(Path.cwd())))
+    mark = hashlib.blake2b(place.encode("utf-8", "replace"), digest_size=6).hexdigest()
+    name = proper_name(settings.agent[0].rpartition(":")[2] or "agent")
+    return find_paths().state / "agents" / f"{name}-{mark}.sqlite3"
 
 
 def worker_maker(settings: AgentSettings, spec: str) -> MakeLink:

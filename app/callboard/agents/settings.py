@@ -66,7 +66,6 @@ class AgentSettings:
     heartbeat: float = 10.0  # seconds of silence after which a call says that it still runs; 0: never
     limits: Limits = Limits()
     hide: tuple[str, ...] = ()  # values that no message may hold
-    state_folder: str = ""  # where conversations are stored without a store of their own
     gateway: bool = False  # run by the engine, which says in _meta who calls
 
     @property

@@ -159,10 +159,10 @@ def record_of(row: Any) -> Record:
     return Record(id_, agent, client, key, turns, size, used, version, json.loads(state))
 
 
-def open_store(address: str, folder: Path) -> Store:
-    """The store at ``address``, a database's URL; empty for a file in ``folder``. Raises :class:`StoreError`."""
+def open_store(address: str, file: Path) -> Store:
+    """The store at ``address``, a database's URL; empty for ``file``. Raises :class:`StoreError`."""
     if not address:
-        return SqliteStore(folder / "conversations.sqlite")
+        return SqliteStore(file)
     if address.startswith("sqlite:///"):
         return SqliteStore(Path(address.removeprefix("sqlite:///")))
     from callboard.agents.sql_store import SqlStore
