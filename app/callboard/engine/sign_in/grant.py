@@ -23,7 +23,7 @@ from callboard.engine.tasks import cancel_and_wait
 
 log = logging.getLogger(__name__)
 
-ENOUGH: Final = 10.0  # seconds that a token must still live if it could not be renewed in time
+PAUSE: Final = 5.0  # seconds after a renewal that failed for now, while the token still lives
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ class Grant:
             secret_name(launch.url, launch.oauth or OAuthLaunch()), surroundings.secrets, surroundings.learn
         )
         self._challenge: Challenge | None = None
+        self._pause_until = 0.0  # of the monotonic clock
         self._ended = ""  # why there are no tokens any more
         self._renewal: asyncio.Task[CallboardError | None] | None = None
         self._attempt: asyncio.Task[None] | None = None
@@ -103,12 +104,15 @@ class Grant:
         tokens = self._tokens
         if tokens is None:
             return ""
-        if tokens.renew_at and time.time() >= tokens.renew_at and self._can_renew(tokens):
+        now = time.time()
+        due = tokens.expires_at if time.monotonic() < self._pause_until else tokens.renew_at
+        if due and now >= due and self._can_renew(tokens):
             try:
                 await self._renew(tokens.access)
             except CallboardError:
-                if tokens.expires_at - time.time() < ENOUGH:
+                if now >= tokens.expires_at:
                     raise
+                self._pause_until = time.monotonic() + PAUSE
         return self._tokens.access if self._tokens is not None else ""
 
     async def meet(self, challenge: Challenge, refused: str) -> str:

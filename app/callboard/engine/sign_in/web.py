@@ -42,6 +42,8 @@ class Reply(msgspec.Struct, frozen=True):
         if isinstance(error := data.get("error"), str):
             more = data.get("error_description")
             return f"{error[:100]}: {more[:300].rstrip('.')}" if isinstance(more, str) and more else error[:100]
+        if self.ok:
+            return "data that does not fit"
         if self.status in (200, 201):
             return f"something else than data ({self.kind or 'of no kind'})"
         return f"HTTP {self.status}"

@@ -247,8 +247,7 @@ def scopes_to_ask(configured: Iterable[str], challenge: Challenge | None, author
     ``before``: those that were asked for earlier and must not get lost.
     """
     said = challenge.scope if challenge is not None else ""
-    wanted = tuple(configured)
-    chosen = union(*wanted, said) if wanted else union(before, said or " ".join(authority.scopes))
+    chosen = union(before, *configured, said) or " ".join(authority.scopes)
     return union(chosen, "offline_access") if chosen and authority.offers_refresh else chosen
 
 
