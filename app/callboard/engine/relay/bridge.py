@@ -10,6 +10,7 @@ import msgspec
 
 from callboard.core.protocol import (
     CACHEABLE,
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     META_CAPABILITIES,
     META_CLIENT,
@@ -17,7 +18,7 @@ from callboard.core.protocol import (
     PER_REQUEST_META,
     RESOURCE_NOT_FOUND,
 )
-from callboard.engine.relay.envelope import Raw, decode_json, decode_params, raw_json
+from callboard.engine.relay.envelope import Raw, decode_json, decode_params, error_answer, raw_json
 from callboard.engine.upstream.base import Answer, Params
 
 
@@ -48,6 +49,8 @@ def to_modern_client(method: str, answer: Answer) -> Answer:
     if answer.error is not None:
         return _modern_error(answer)
     result = bytes(answer.result or b"{}")
+    if not result.startswith(b"{"):
+        return error_answer(INTERNAL_ERROR, "The server's result is no object.")
     if b'"resultType"' in result and "resultType" in decode_params(result):
         return answer
     head = b'{"resultType":"complete"'

@@ -177,7 +177,7 @@ class Catalogue:
         if kind is TOOLS:
             offer.header_paths = _header_paths(items)
         offer.problems = [problem for problem in offer.problems if problem.kind != kind.name] + problems
-        if before != items:
+        if before != items and (before or items):
             self._on_changed(server, kind)
 
     # memory over restarts

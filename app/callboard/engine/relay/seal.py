@@ -62,5 +62,19 @@ class Seal:
 
 def _digest(method: str, params: Params) -> bytes:
     """What must be the same in the retry: everything but the answers and the metadata."""
-    salient = {key: json.loads(bytes(raw)) for key, raw in params.items() if key not in _OF_THE_ROUND}
+    salient = {key: _spelt_alike(bytes(raw)) for key, raw in params.items() if key not in _OF_THE_ROUND}
     return hashlib.sha256(json.dumps([method, salient], sort_keys=True).encode()).digest()
+
+
+def _spelt_alike(raw: bytes) -> str:
+    try:
+        return json.dumps(json.loads(raw, parse_int=_Whole), sort_keys=True)
+    except (RecursionError, ValueError):
+        return raw.decode("utf-8", "replace")  # whoever nests that deeply must spell it twice the same way
+
+
+class _Whole(dict[str, str]):
+    """A whole number as it is written: it may have more digits than Python likes to count."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__({"": text})
