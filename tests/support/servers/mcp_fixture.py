@@ -67,6 +67,7 @@ TOOLS = [
     tool("task", "begins a task"),
     tool("forget", "forgets every HTTP session"),
     tool("unstream", "ends every GET stream"),
+    tool("unlisten", "ends every stream of changes, gracefully or not", cut="boolean"),
     tool("cut", "closes the stream without an answer"),
     tool("die", "ends the process at once"),
     tool("pid", "the process id"),
@@ -496,6 +497,16 @@ class Server:
 
     def tool_unstream(self, number, params, arguments, meta):
         self.unstream()
+        return text("ended")
+
+    def tool_unlisten(self, number, params, arguments, meta):
+        for listener, (_, channel) in list(self.listeners.items()):
+            del self.listeners[listener]
+            if arguments.get("cut"):
+                channel(None)
+            else:
+                result = {"resultType": "complete", "_meta": {PREFIX + "subscriptionId": listener}}
+                self.write({"id": listener, "result": result}, channel)
         return text("ended")
 
     def tool_cut(self, number, params, arguments, meta):

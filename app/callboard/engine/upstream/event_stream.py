@@ -26,8 +26,9 @@ class EventParser:
     def __init__(self) -> None:
         self.retry_ms: int | None = None  # how long the server wants its clients to wait before they come back
         self._parts: list[bytes] = []  # of a line that has not ended
-        self._size = 0  # of those, and of the event's data so far
+        self._size = 0  # of those
         self._data: list[bytes] = []
+        self._data_size = 0
         self._name = ""
         self._id = ""
         self._after_cr = False
@@ -47,7 +48,7 @@ class EventParser:
             return []
         self._after_cr = chunk.endswith(b"\r")
         self._size += len(chunk)
-        if self._size > MAX_EVENT:
+        if self._size + self._data_size > MAX_EVENT:
             raise TooLargeError
         self._parts.append(chunk)
         if b"\n" not in chunk and b"\r" not in chunk:
@@ -59,18 +60,19 @@ class EventParser:
         rest = lines.pop()
         self._parts = [rest] if rest else []
         events = [event for line in lines if (event := self._line(line)) is not None]
-        self._size = len(rest) + sum(map(len, self._data))
+        self._size = len(rest)
         return events
 
     def _line(self, line: bytes) -> ServerEvent | None:
         if not line:
             data, name = self._data, self._name
-            self._data, self._name = [], ""
+            self._data, self._data_size, self._name = [], 0, ""
             return ServerEvent(name or "message", b"\n".join(data), self._id) if data else None
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
             self._data.append(value)
+            self._data_size += len(value) + 1
         elif field == b"event":
             self._name = value.decode("utf-8", "replace")
         elif field == b"id" and b"\0" not in value:

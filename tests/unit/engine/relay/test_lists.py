@@ -9,6 +9,7 @@ import pytest
 
 from callboard.core.protocol import META_SUBSCRIPTION
 from tests.support.gateway import LegacyClient, ModernClient, TestGateway, gateway, text_of, until
+from tests.unit.engine.relay.conftest import serving
 from tests.unit.engine.relay.test_cancelling import counts
 
 Client = LegacyClient | ModernClient
@@ -168,6 +169,28 @@ async def test_changes_are_heard_again_after_the_server_was_started_anew(either:
             await new.call("touch")
             await until(lambda: old.of(TOOLS_CHANGED) and old.of(UPDATED))
             await until(lambda: new.of(TOOLS_CHANGED) and new.of(UPDATED))
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+async def test_a_stream_of_changes_that_ends_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transport: str
+) -> None:
+    monkeypatch.setattr("callboard.engine.relay.link.LISTEN_AGAIN", 0.01)
+    async with serving(tmp_path, "modern", transport) as front, front.modern("one") as client:
+        for cut in [False] if transport == "stdio" else [False, True]:
+            async with client.listening(toolsListChanged=True):
+                await client.call("unlisten", {"cut": cut})
+                # what changed meanwhile is found, too
+                await until_async(lambda: listens(client), True)
+                client.heard.clear()
+                await client.call("toggle")
+                await until(lambda: client.of(TOOLS_CHANGED))
+                shown = names(await client.request("tools/list"))
+                assert ("extra" in shown) is (text_of(await client.call("toggle")) == "extra is False")
+
+
+async def listens(client: Client) -> bool:
+    return bool((await counts(client))["listening"])
 
 
 # ---- reading
