@@ -16,14 +16,14 @@ from callboard.system.paths import Paths, find_paths
 
 log = logging.getLogger("callboard.engine")
 
-STOP_SECONDS = 8.0
+STOP_SECONDS = 5.0  # what a log-out or a shutdown of the system leaves
 
 
 def main(argv: Sequence[str] = ()) -> int:
-    """Run the engine until SIGTERM, SIGINT or the control API's quit. Exit code 0, or 1 if it could not start."""
+    """Run the engine until a signal to end or the control API's quit. Exit code 0, or 1 if it could not start."""
     paths = find_paths()
     try:
-        paths.create()
+        _make_folders(paths)
         _log_to(paths)
         with FileLock(paths.engine_lock) as lock:
             if not lock.held:
@@ -31,11 +31,20 @@ def main(argv: Sequence[str] = ()) -> int:
             with asyncio.Runner(loop_factory=_loop_factory()) as runner:
                 return runner.run(_run(paths))
     except CallboardError as error:
-        sys.stderr.write(f"callboard: {error.message}\n  {error.fix}\n")
+        _say(f"callboard: {error.message}\n  {error.fix}")
         return 1
     except OSError as error:
-        sys.stderr.write(f"callboard: the engine cannot start: {error}\n")
+        _say(f"callboard: the engine cannot start: {error}")
         return 1
+
+
+def _make_folders(paths: Paths) -> None:
+    """Make the folders; without the one that others find us by there is no use in going on."""
+    try:
+        paths.create()
+    except OSError as error:
+        paths.runtime.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _say(f"callboard: not all folders of the program can be made: {error}")
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -53,16 +62,13 @@ async def _run(paths: Paths) -> int:
     from callboard.engine.engine import Engine
 
     engine = Engine(paths)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with contextlib.suppress(NotImplementedError):  # Windows
-            loop.add_signal_handler(number, engine.ask_to_quit)
+    _take_signals(engine.ask_to_quit)
     sys.setswitchinterval(0.0005)  # the loop must not wait five milliseconds for the thread that writes the call log
     await engine.start(ControlServer(engine))
     gc.collect()
     gc.freeze()  # what is loaded now stays: later collections need not look at it
     log.info("listening on %s", engine.url)
-    sys.stderr.write(f"callboard: the engine listens on {engine.url}\n")
+    _say(f"callboard: the engine listens on {engine.url}")
     await engine.quit.wait()
     log.info("stopping")
     try:
@@ -73,12 +79,42 @@ async def _run(paths: Paths) -> int:
     return 0
 
 
+def _take_signals(on_signal: Callable[[], None]) -> None:
+    """Let the signals by which a person, a closed terminal, a log-out or the system's end show mean the same."""
+    loop = asyncio.get_running_loop()
+    for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"):
+        number = getattr(signal, name, None)
+        if number is None or signal.getsignal(number) is signal.SIG_IGN:  # as nohup has it
+            continue
+        try:
+            loop.add_signal_handler(number, on_signal)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda _number, _frame: loop.call_soon_threadsafe(on_signal))
+
+
 def _log_to(paths: Paths) -> None:
-    handler = logging.handlers.RotatingFileHandler(
-        paths.logs / "engine.log", maxBytes=1024 * 1024, backupCount=3, encoding="utf-8"
-    )
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
-    root.addHandler(handler)
     root.setLevel(logging.INFO)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    handler: logging.Handler
+    try:
+        handler = _LogFile(paths.logs / "engine.log", maxBytes=1024 * 1024, backupCount=3, encoding="utf-8")
+    except OSError as error:
+        _say(f"callboard: the engine's log cannot be written: {error}")
+        handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root.addHandler(handler)
+
+
+class _LogFile(logging.handlers.RotatingFileHandler):
+    """The engine's log. What a full disk does not take is lost, and nobody is told on every line."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A record could not be written."""
+
+
+def _say(text: str) -> None:
+    """Tell whoever started the engine; the file that this goes to may be full."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()

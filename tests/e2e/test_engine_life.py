@@ -67,7 +67,7 @@ async def test_a_second_engine_refuses_to_start(callboard_home: Path) -> None:
         assert (await engine.client.engine()).pid == engine.pid
 
 
-@pytest.mark.parametrize("how", ["quit", "SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("how", ["quit", "SIGTERM", "SIGINT", "SIGHUP"])
 async def test_it_ends_in_order_with_all_its_servers(how: str, callboard_home: Path, tmp_path: Path) -> None:
     async with EngineProcess(callboard_home, servers(tmp_path)) as engine:
         pids = await running_servers(engine, tmp_path)

@@ -57,7 +57,7 @@ async def test_a_command_that_does_not_exist_names_the_path_that_was_searched(
         assert view.restarts == 0
         with pytest.raises(CallboardError) as caught:
             await engine.client.call_tool("gone", "echo", {})
-        assert caught.value.code == "command-not-found"
+        assert (caught.value.code, caught.value.data["cause"]) == ("server-not-ready", "command-not-found")
         assert str(tmp_path) in caught.value.message
 
 

@@ -24,7 +24,7 @@ else:
     from callboard.engine import pipes
     from callboard.system.process_group import start_tree
 
-_GRACE = 2.0  # seconds that each step of a stop is waited for
+_GRACE = 1.5  # seconds that each step of a stop is waited for; all of it must fit into the five of a log-out
 _LINGER = 0.5  # seconds for the rest of a tree whose first process ended by itself
 _LAST_RESORT = 1.0  # seconds that a process gets to vanish after SIGKILL
 _MUTE = 1.0  # seconds after which a process that has closed its input or output, but goes on, is ended

@@ -1,0 +1,95 @@
+"""What an engine must survive: a full disk, folders that cannot be written, and servers that refuse to end."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.engine import EngineProcess, entry, fixture_entry
+from tests.support.mcp_client import mcp_client, text_of
+from tests.support.processes import is_running, odd_server, pid_in, until
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="limits of another process can be set on Linux only")
+
+
+class FullDisk:
+    """Lets no process of a list write to a file any more (EFBIG, as near to ENOSPC as can be had without a mount)."""
+
+    def __init__(self, *pids: int) -> None:
+        self._before = {pid: resource.prlimit(pid, resource.RLIMIT_FSIZE) for pid in pids}
+
+    def __enter__(self) -> None:
+        for pid, (_, hard) in self._before.items():
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
+
+    def __exit__(self, *error: object) -> None:
+        for pid, limits in self._before.items():
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
+
+
+@linux
+async def test_a_full_disk_stops_neither_servers_nor_calls(callboard_home: Path) -> None:
+    roster = {"fixture": fixture_entry(), "lazy": fixture_entry("lazy", start="manual")}
+    async with EngineProcess(callboard_home, roster) as engine:
+        await engine.wait_for("fixture", "ready")
+        with FullDisk(engine.pid):
+            async with mcp_client(engine, "fixture") as client:
+                for number in range(20):
+                    assert text_of(await client.call_tool("echo", {"text": f"{number}"})) == f"{number}"
+            await engine.client.act("lazy", "start")
+            view = await engine.wait_for("lazy", "ready")
+            assert view.tools
+            await engine.client.act("fixture", "restart")
+            await engine.wait_for("fixture", "ready")
+            assert (await engine.client.log("lazy")).lines
+        result = await engine.client.call_tool("fixture", "echo", {"text": "room again"})
+        assert result["content"][0]["text"] == "room again"
+        await engine.wait_for_call("echo", "completed")
+        assert "Traceback" not in engine.output.read_text()
+
+
+@pytest.mark.parametrize("blocked", ["logs", "state"])
+async def test_a_folder_that_cannot_be_written_does_not_keep_it_from_working(
+    callboard_home: Path, tmp_path: Path, blocked: str
+) -> None:
+    engine = EngineProcess(callboard_home, {"wrapped": entry(*odd_server("--grandchild", tmp_path / "pid"))})
+    (callboard_home / blocked).write_text("in the way")  # nothing can be put below a file
+    async with engine:
+        view = await engine.wait_for("wrapped", "ready")
+        grandchild = await pid_in(tmp_path / "pid")
+        result = await engine.client.call_tool("wrapped", "echo", {"text": "works"})
+        assert result["content"][0]["text"] == "works"
+        assert (await engine.client.calls()).total == 1
+    assert not is_running(view.pid or 0)
+    assert not is_running(grandchild)
+    assert (callboard_home / blocked).read_text() == "in the way"
+
+
+@pytest.fixture
+def stubborn(tmp_path: Path) -> dict[str, dict[str, object]]:
+    """Servers that end only when they are killed, half of them behind a wrapper."""
+    plain = {f"stubborn{number}": entry(*odd_server("--ignore-term")) for number in range(5)}
+    wrapped = {
+        f"wrapped{number}": entry(*odd_server("--ignore-term", "--setsid", "--grandchild", tmp_path / str(number)))
+        for number in range(5)
+    }
+    return plain | wrapped
+
+
+async def test_servers_that_refuse_to_end_do_not_make_the_end_late(
+    callboard_home: Path, stubborn: dict[str, dict[str, object]], tmp_path: Path
+) -> None:
+    async with EngineProcess(callboard_home, stubborn) as engine:
+        views = [await engine.wait_for(name, "ready") for name in stubborn]
+        pids = [view.pid or 0 for view in views] + [await pid_in(tmp_path / str(number)) for number in range(5)]
+        os.kill(engine.pid, signal.SIGTERM)
+        assert await engine.wait_for_end() == 0
+        await until(lambda: not any(map(is_running, pids)), seconds=1)
+        log = (engine.paths.logs / "engine.log").read_text()
+        assert "longer than" not in log, "it has five seconds"
+        assert "Not ended within" not in log
