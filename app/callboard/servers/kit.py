@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
@@ -21,6 +22,7 @@ with importing_fastmcp():
     from fastmcp.tools import FunctionTool, ToolResult
 
 READS_ONLY: Final = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+_SUBJECT: Final = re.compile(r"^\w+ should")
 USAGE: Final = 2  # exit code: the server cannot start as it was told to
 
 
@@ -96,13 +98,16 @@ class _Sentences(Middleware):
 def _sentence(error: ValidationError) -> str:
     clauses = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
-        name = ".".join(map(str, problem["loc"]))
+        # beyond its name and positions in it, the way to an argument tells of types of ours
+        name = ".".join(str(step) for n, step in enumerate(problem["loc"]) if not n or isinstance(step, int))
         match problem["type"]:
+            case "none_required":
+                continue  # of a value that was given, that it is not left out
             case "missing_argument" | "missing":
                 clauses.append(f"{name} is missing")
             case "unexpected_keyword_argument":
                 clauses.append(f"there is no argument {name}")
             case _:
                 said = problem["msg"].removeprefix("Value error, ")
-                clauses.append(f"{name} {said.replace('Input should', 'must', 1).replace('List should', 'must', 1)}")
+                clauses.append(f"{name} {_SUBJECT.sub('must', said)}")
     return f"Wrong arguments: {'; '.join(clauses)}."
