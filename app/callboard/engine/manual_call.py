@@ -45,5 +45,6 @@ def _refused(answer: Answer) -> CallboardError:
     data = error.get("data")
     own = data.get("code") if isinstance(data, dict) else None
     if isinstance(data, dict) and own in FIXES:
-        return CallboardError(own, message, fix=str(data.get("fix", "")))
+        more = {key: value for key, value in data.items() if key not in ("code", "fix")}
+        return CallboardError(own, message, fix=str(data.get("fix", "")), data=more)
     return CallboardError("call-refused", f"The server refused the call: {message.rstrip('.')}.")
