@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 MAX_PAGES: Final = 1000
 MAX_ITEMS: Final = 50_000
 LIST_SECONDS: Final = 60.0
+_TWICE: Final = "another one has the same"
 _HEADER_MARK: Final = b'"x-mcp-header"'
 
 
@@ -163,7 +164,7 @@ class Catalogue:
         offer = self.offer(server)
         items: list[Item] = []
         problems: list[Problem] = []
-        if kind.capability in upstream.info.capabilities:
+        if offers(upstream, kind):
             try:
                 items, problems = await _read_pages(upstream, kind)
             except CallboardError as error:
@@ -211,6 +212,12 @@ class Catalogue:
             log.info("the lists of %s could not be kept: %s", server, error)
 
 
+def offers(upstream: Upstream, kind: Kind) -> bool:
+    """True if a server has a kind of list. One that declares nothing at all is asked for tools all the same."""
+    capabilities = upstream.info.capabilities
+    return kind.capability in capabilities or (kind is TOOLS and not capabilities)
+
+
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = path.with_suffix(".tmp")
@@ -246,6 +253,7 @@ async def _read_pages(upstream: Upstream, kind: Kind) -> tuple[list[Item], list[
             break
         seen.add(cursor)
         params = {"cursor": Raw(cursor)}
+    problems = [problem for problem in problems if not problem.reason.startswith(_TWICE)]  # pages came again
     problems.append(Problem(kind.name, "", "the list never ends; what came so far is used"))
     return items, problems
 
@@ -268,7 +276,7 @@ def _take(entry: Raw, kind: Kind, items: list[Item], problems: list[Problem], ke
         problems.append(Problem(kind.name, _label(raw, kind), reason))
         return
     if key in keys:
-        problems.append(Problem(kind.name, key, f"another one has the same {kind.key}"))
+        problems.append(Problem(kind.name, key, f"{_TWICE} {kind.key}"))
         return
     keys.add(key)
     items.append(Item(key, raw))

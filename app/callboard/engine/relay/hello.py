@@ -20,7 +20,7 @@ def identity(relay: "Relay", scope: str) -> dict[str, Any]:
 def capabilities(relay: "Relay", scope: str, *, modern: bool) -> dict[str, Any]:
     """What the endpoint can do. The aggregate can do what any server might, since servers come and go."""
     if scope and (upstream := relay.links[scope].upstream) is not None:
-        found = dict(upstream.info.capabilities)
+        found = dict(upstream.info.capabilities) or {"tools": {}}
         offered = [name for name in _LISTS if name in found]
     else:
         found = {"completions": {}, "logging": {}}

@@ -73,7 +73,7 @@ class StdioUpstream(RpcConnection):
             launch, environment=self._environment, on_stdout=lines.feed, on_stderr=self._on_stderr
         )
         self.pid = process.pid
-        process.exited.add_done_callback(lambda future: self._on_exit(process, future.result()))
+        process.exited.add_done_callback(lambda future: self._on_exit(process, lines, future.result()))
 
     def transmit(self, message: bytes) -> None:
         """Write one line to the server's standard input."""
@@ -90,7 +90,10 @@ class StdioUpstream(RpcConnection):
             self.end(Closed(status.sentence(), status.code, status.signal))
         self.end(Closed("stopped before it was started"))
 
-    def _on_exit(self, process: ChildProcess, status: ExitStatus) -> None:
+    def _on_exit(self, process: ChildProcess, lines: "LineSplitter", status: ExitStatus) -> None:
+        rest = lines.rest()
+        if rest and not self.received(rest):
+            self.peer.on_noise(rest)
         closed = Closed(status.sentence(), status.code, status.signal)
         if self._process is not process or self.closed.done():
             return
@@ -154,6 +157,10 @@ class LineSplitter:
             self._on_line(line)
         if last:
             self._keep(last)
+
+    def rest(self) -> bytes:
+        """What came after the last line's end."""
+        return b"".join(self._parts)
 
     def _finish(self) -> None:
         if self._dropping:

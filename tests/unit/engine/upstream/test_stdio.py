@@ -227,7 +227,7 @@ async def test_a_command_that_does_not_exist_leaves_nothing() -> None:
 
 @pytest.mark.parametrize("how", ["die", "emit"])
 async def test_every_request_fails_at_once_when_the_server_ends(how: str) -> None:
-    async with running(python(FIXTURE), modern=False) as (upstream, _):
+    async with running(python(FIXTURE), modern=False) as (upstream, peer):
         waiting = [Listener() for _ in range(5)]
         for listener in waiting:
             upstream.send("tools/call", call("slow", ms=60_000), listener)
@@ -237,6 +237,7 @@ async def test_every_request_fails_at_once_when_the_server_ends(how: str) -> Non
         assert [error.message for error in errors] == ["The server ended: exited with code 3."] * 6
         assert [error.data for error in errors] == [{"exit_code": 3}] * 6
         assert upstream.closed.result().code == 3
+        assert peer.noise == ([] if how == "die" else [b'{"jsonrpc":"2.0","id":6,"res'])
         late = Listener()
         upstream.send("tools/call", call("echo"), late).cancel("not any more")
         assert (await late.done).code == "upstream-gone"
@@ -249,7 +250,7 @@ async def test_an_answer_given_just_before_the_end_still_counts() -> None:
     async with running(python(FIXTURE), modern=False) as (upstream, _):
         for _ in range(3):
             assert text_of(await ask(upstream, "echo", text="x")) == "x"
-        found = await ask(upstream, "emit", lines=[answer("last") + "\n"], die=True)
+        found = await ask(upstream, "emit", lines=[answer("last")], die=True)  # without the line's end
         assert text_of(found) == "last"
         await upstream.closed
 
