@@ -44,6 +44,32 @@ async def test_pydantic_ai_hides_thoughts_unless_they_are_wanted(entry_of: MakeE
     assert "a secret thought" in heard["aloud"]
 
 
+@pytest.mark.parametrize(
+    ("framework", "params", "request_", "answer"),
+    [
+        ("pydantic-ai", {"deps": {"name": "Ann"}}, "whoami", "whoami gave Ann"),
+        ("openai-agents", {"context": {"name": "Ann"}, "max_turns": 3}, "whoami", "whoami gave Ann"),
+        ("langgraph", {"config": {"configurable": {"name": "Ann"}}}, "hello", "asked by Ann"),
+    ],
+)
+async def test_params(
+    entry_of: MakeEntry, callboard_home: Path, framework: str, params: dict[str, Any], request_: str, answer: str
+) -> None:
+    servers = {"known": entry_of(framework, "known") | {"params": params}}
+    async with EngineProcess(callboard_home, servers) as engine:
+        await ready(engine, "known")
+        async with mcp_client(engine, "known") as client:
+            assert text_of(await Caller(client, "known")(request_)) == answer
+
+
+async def test_a_parameter_that_nothing_takes_is_an_error(entry_of: MakeEntry, callboard_home: Path) -> None:
+    servers = {"dice": entry_of("pydantic-ai", restart={"max": 0}) | {"params": {"depth": 1}}}
+    async with EngineProcess(callboard_home, servers) as engine:
+        failed = await engine.wait_for("dice", "failed")
+        assert failed.last_exit is not None
+        assert "params are given" in "\n".join(failed.last_exit.stderr)
+
+
 async def test_langgraph_asks_back(entry_of: MakeEntry, callboard_home: Path) -> None:
     async with EngineProcess(callboard_home, {"asking": entry_of("langgraph", "asking")}) as engine:
         await ready(engine, "asking")
@@ -59,7 +85,7 @@ async def test_langgraph_graphs_without_messages_have_their_own_schema(
 ) -> None:
     servers = {
         "upper": entry_of("langgraph", "upper"),
-        "whole": entry_of("langgraph", "upper", expose="whole"),
+        "whole": entry_of("langgraph", "upper", expose="whole") | {"params": {"input": "question", "output": "answer"}},
         "chain": entry_of("langgraph", "chain"),
         "add": entry_of("langgraph", "add"),
         "model": entry_of("langgraph", "model"),
@@ -151,6 +177,17 @@ async def test_smolagents_code_has_variables_of_its_conversation(entry_of: MakeE
             assert text_of(await coder("give it", conversation=conversation_of(kept))) == "42"
             await coder("give it")
             assert "`kept` is not defined" in coder.said
+
+
+async def test_several_agents_of_agent_kernel_in_one_server(entry_of: MakeEntry, callboard_home: Path) -> None:
+    async with EngineProcess(callboard_home, {"both": entry_of("agentkernel", "both")}) as engine:
+        await ready(engine, "both")
+        async with mcp_client(engine, "both") as client:
+            assert {tool.name for tool in await client.list_tools()} == {"dice", "second"}
+            dice, second = Caller(client, "dice"), Caller(client, "second")
+            conversation = conversation_of(await dice("count"))
+            assert text_of(await second("count")) == "turn 1"
+            assert text_of(await dice("count", conversation=conversation)) == "turn 2"
 
 
 async def test_agent_kernel_labels_and_streams(entry_of: MakeEntry, callboard_home: Path) -> None:
