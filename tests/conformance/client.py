@@ -10,11 +10,14 @@ import os
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from callboard.core.errors import CallboardError
 from callboard.core.mcp_headers import annotated, encode_value, text_of, value_at
 from callboard.core.protocol import MODERN
+from tests.conformance.signing_in import person
 from tests.support.gateway import LegacyClient, ModernClient, TestGateway, gateway
 
 SERVER = "suite"
@@ -127,11 +130,31 @@ async def run(scenario: str, modern: bool, url: str) -> None:
     """Do what a scenario wants."""
     with tempfile.TemporaryDirectory() as folder:
         async with gateway(Path(folder), SERVER) as front:
+            if scenario.startswith("auth/"):
+                await run_signed_in(front, Path(folder), modern, url)
+                return
             await front.reach(SERVER, url)
             async with client_of(front, modern) as client:
                 if isinstance(client, LegacyClient):
                     await client.initialize()
                 await SCENARIOS[scenario](client)
+
+
+async def run_signed_in(front: TestGateway, folder: Path, modern: bool, url: str) -> None:
+    """Sign in, and call every tool."""
+    async with person(folder, url) as helper:
+        while True:
+            await helper.until_let_in(lambda: front.reach(SERVER, url, auth=helper.auth))
+            async with client_of(front, modern) as client:
+                if isinstance(client, LegacyClient):
+                    await client.initialize()
+                for tool in await tools(client):
+                    await helper.until_done(partial(client.call, tool["name"]))
+            closed = front.servers.ready[SERVER].closed
+            if not closed.done():
+                return
+            await front.lose(SERVER)
+            await helper.help(CallboardError(closed.result().error or "upstream-gone", closed.result().reason))
 
 
 def client_of(front: TestGateway, modern: bool) -> Client:

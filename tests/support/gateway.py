@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -102,11 +103,20 @@ class TestGateway:
         """Start a server that is a script."""
         return await self.connect(name, lambda link: stdio(link, modern), python(script, *options))
 
-    async def reach(self, name: str, url: str, *, modern: bool | None = None, transport: str = "http") -> Upstream:
+    async def reach(
+        self,
+        name: str,
+        url: str,
+        *,
+        modern: bool | None = None,
+        transport: str = "http",
+        auth: httpx2.Auth | None = None,
+    ) -> Upstream:
         """Connect a server over HTTP."""
 
         def make(link: Any) -> HttpUpstream:
-            return HttpUpstream(link, modern=modern, header_paths=lambda t: self.relay.catalogue.header_paths(name, t))
+            paths = partial(self.relay.catalogue.header_paths, name)
+            return HttpUpstream(link, modern=modern, header_paths=paths, auth=auth)
 
         return await self.connect(name, make, RemoteLaunch(url, transport=transport))
 
