@@ -8,6 +8,7 @@ away URL         answers 307 to URL
 busy             answers 429 with Retry-After: 1 to the first tools/call
 status N         answers N to everything, with a page of HTML
 call-status N    answers N to tools/call
+document N       answers N and a document {"error": "not found"} to tools/call
 html             answers tools/call with 200 and a page of HTML
 batch            answers with an array of messages
 bom              begins its JSON with a byte-order mark
@@ -155,6 +156,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def call_call_status(self, request):
         self.reply(int(REST[0]), PAGE, "text/html")
+
+    def call_document(self, request):
+        self.reply(int(REST[0]), b'{"error":"not found"}')
 
     def call_html(self, request):
         self.reply(200, PAGE, "text/html")

@@ -26,7 +26,9 @@ from callboard.engine.tasks import cancel_and_wait, spawn
 from callboard.engine.upstream.base import Closed, Listener, Params, Peer
 from callboard.engine.upstream.event_stream import EventParser, TooLargeError
 from callboard.engine.upstream.http_answers import (
+    is_error,
     is_session_gone,
+    no_message,
     on_second_loopback,
     read_message,
     retry_after,
@@ -122,7 +124,7 @@ class HttpUpstream(RpcConnection):
         except CallboardError as error:
             if error.code == "call-timeout":
                 return False
-            if error.data.get("status", 0) in _PERHAPS_LEGACY:
+            if error.code == "remote-unreachable" or error.data.get("status", 0) in _PERHAPS_LEGACY:
                 return False  # whatever it was: initialize will tell
             raise
         return self._take_discovery(await self.insist(answer))
@@ -136,7 +138,8 @@ class HttpUpstream(RpcConnection):
         try:
             await channel.open()
         except CallboardError as error:
-            raise first or error from None
+            # what it does wrong on that transport tells more than that it does not speak the other one
+            raise error if first is None or error.code == "handshake-failed" else first from None
         self._sse = channel
         await self._initialize(None)
 
@@ -286,9 +289,11 @@ class HttpUpstream(RpcConnection):
     async def _read(self, call: Call, answer: httpx2.Response) -> None:
         if "text/event-stream" not in answer.headers.get("content-type", ""):
             body = await read_message(answer)
+            if answer.status_code >= 400 and not is_error(body):
+                raise refused(answer.status_code, body)
             taken = [self.received(message, call) for message in split_batch(body)]
             if not any(taken):
-                raise refused(answer.status_code, body)
+                raise no_message(answer, body)
             return
         parser = EventParser()
         async for chunk in answer.aiter_bytes():

@@ -7,9 +7,11 @@ from urllib.parse import urljoin, urlsplit
 import httpx2
 import msgspec
 
+from callboard.core.errors import CallboardError
 from callboard.core.protocol import METHOD_NOT_FOUND
-from callboard.engine.relay.envelope import decode_json
+from callboard.engine.relay.envelope import answer_of, decode_envelope, decode_json
 from callboard.engine.upstream.event_stream import MAX_EVENT, TooLargeError
+from callboard.engine.upstream.rpc import error_code
 
 MAX_PAUSE: Final = 10  # seconds that a request is kept back when the server asks for it
 
@@ -31,6 +33,22 @@ def split_batch(body: bytes) -> list[bytes]:
         with contextlib.suppress(msgspec.DecodeError):
             return [bytes(message) for message in decode_json(body, list[msgspec.Raw])]
     return [body]
+
+
+def is_error(body: bytes) -> bool:
+    """True for an error of the protocol; servers and proxies have error documents of their own."""
+    try:
+        answer = answer_of(decode_envelope(body))
+    except msgspec.DecodeError:
+        return False
+    return answer is not None and error_code(answer) != 0
+
+
+def no_message(answer: httpx2.Response, body: bytes) -> CallboardError:
+    """A success that brings no message."""
+    kind = answer.headers.get("content-type", "").partition(";")[0].strip() if body else "nothing"
+    message = f"The server answered with {kind or 'something'} instead of a message (HTTP {answer.status_code})."
+    return CallboardError("remote-status", message, data={"status": answer.status_code})
 
 
 async def is_session_gone(answer: httpx2.Response) -> bool:

@@ -237,7 +237,7 @@ async def test_every_request_fails_at_once_when_the_server_ends(how: str) -> Non
         assert [error.message for error in errors] == ["The server ended: exited with code 3."] * 6
         assert [error.data for error in errors] == [{"exit_code": 3}] * 6
         assert upstream.closed.result().code == 3
-        assert peer.noise == ([] if how == "die" else [b'{"jsonrpc":"2.0","id":6,"res'])
+        assert peer.noise == ([] if how == "die" else [b'{"jsonrpc":"2.0","id":7,"res'])
         late = Listener()
         upstream.send("tools/call", call("echo"), late).cancel("not any more")
         assert (await late.done).code == "upstream-gone"
