@@ -164,6 +164,9 @@ class Shell(QObject):
         for key in ("servers", "calls"):
             await asyncio.sleep(0)
             self.window.prepare_page(key)
+        from callboard.ui.network_watch import NetworkWatch
+
+        NetworkWatch(self.link, self).start()
 
     def _connect(self) -> None:
         self.window.closeRequested.connect(self._close)
