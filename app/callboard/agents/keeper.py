@@ -98,9 +98,14 @@ class Keeper:
             await link.kill()
         await link.close()
 
-    async def watch(self) -> None:
-        """Replace the worker whenever a file of the agent's own changes; a version with mistakes is told to the log."""
-        known = _times(self._link)
+    def watch(self) -> Coroutine[Any, Any, None]:
+        """Replace the worker whenever a file of the agent's own changes from now on.
+
+        A version with mistakes is told to the log, and the old one stays.
+        """
+        return self._watch(_times(self._link))
+
+    async def _watch(self, known: dict[str, float]) -> None:
         while True:
             await asyncio.sleep(LOOK)
             now = _times(self._link)

@@ -82,6 +82,8 @@ class Progress:
         """The next number: always more than the last one, and never more than a total that is known."""
         if wanted is not None:
             return wanted
+        if self._total is not None and self._number >= self._total:
+            self._total = None  # there is more to do than was thought
         if self._total is not None:
             return self._number + (self._total - self._number) / 1000
         return self._number + 1

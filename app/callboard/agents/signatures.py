@@ -82,7 +82,7 @@ def context_parameter(function: Callable[..., Any]) -> str:
     hints = _hints(function)
     for parameter in inspect.signature(function).parameters.values():
         hint = hints.get(parameter.name)
-        if hint is Context or (hint is None and parameter.name in _CONTEXT_NAMES):
+        if hint is Context or (hint in (None, Any) and parameter.name in _CONTEXT_NAMES):
             return parameter.name
     return ""
 
