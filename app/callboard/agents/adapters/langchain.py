@@ -223,15 +223,26 @@ def written(chunk: Any) -> Iterator[Event]:
 def message_parts(message: Any) -> Iterator[Event]:
     """The parts of a message that are an answer."""
     for block in blocks_of(message):
-        kind, media_type = block["type"], block.get("mime_type") or ""
-        if kind in ("text", "text-plain"):
+        if block["type"] in ("text", "text-plain"):
             if block.get("text"):
                 yield Text(block["text"])
-        elif block.get("base64"):
-            default = "image/png" if kind == "image" else "application/octet-stream"
-            yield Blob(base64.b64decode(block["base64"]), media_type or default)
-        elif block.get("url"):
-            yield Link(block["url"], media_type=media_type)
+        elif (media := _media(block)) is not None:
+            yield media
+
+
+def _media(block: dict[str, Any]) -> Event | None:
+    """A block that is a file, by its content or address, in LangChain's own form or in OpenAI's for images."""
+    media_type, url = block.get("mime_type") or "", block.get("url") or ""
+    data = block.get("base64") or (block.get("data") if block.get("source_type") == "base64" else None)
+    if block["type"] == "image_url":
+        url = block["image_url"] if isinstance(block["image_url"], str) else block["image_url"]["url"]
+    if url.startswith("data:") and ";base64," in url:
+        head, _, data = url.partition(";base64,")
+        media_type = head.removeprefix("data:")
+    if data:
+        default = "image/png" if block["type"].startswith("image") else "application/octet-stream"
+        return Blob(base64.b64decode(data), media_type or default)
+    return Link(url, media_type=media_type) if url else None
 
 
 def answer_of(value: Any, key: str = "") -> Iterator[Event]:

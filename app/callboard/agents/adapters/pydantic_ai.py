@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from callboard.agents.adapters.kinds import attachments_of, family, is_kind, parsed, take_params
@@ -45,14 +46,15 @@ class PydanticAgent(AdaptedAgent):
         super().__init__(getattr(agent, "name", None) or "", _plain(getattr(agent, "description", None)))
         self._agent = agent
         self._deps = _dependencies(agent.deps_type, deps)
-        schema = agent.output_json_schema()
-        if schema != {"type": "string"}:
+        if hasattr(agent, "output_json_schema") and (schema := agent.output_json_schema()) != {"type": "string"}:
             self.output_schema = schema
 
     async def run(self, request: str, context: Context) -> AsyncIterator[Event]:
         history = _history(context)
         options = {"message_history": list(history), "deps": self._deps}
-        async with self._agent.run_stream_events(_prompt(request, context), **options) as events:
+        stream = self._agent.run_stream_events(_prompt(request, context), **options)
+        # Pydantic AI 1 had a plain generator here.
+        async with stream if hasattr(stream, "__aenter__") else aclosing(stream) as events:
             async for event in events:
                 if event.event_kind == "agent_run_result":
                     _remember(context, history, event.result)
@@ -129,7 +131,8 @@ def _shown(event: Any) -> Event | None:
     if event.event_kind == "function_tool_call":
         return ToolCall(event.part.tool_name, parsed(event.part.args))
     if event.event_kind == "function_tool_result":
-        return ToolReturn(event.part.tool_name or "tool", event.part.content)
+        answered = event.part if hasattr(event, "part") else event.result
+        return ToolReturn(answered.tool_name or "tool", answered.content)
     return None
 
 
