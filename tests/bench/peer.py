@@ -61,7 +61,7 @@ class Callboard(Peer):
 
 
 def listen(engine_file):
-    """Read the event stream as the window does, in a thread of the harness so that it is not counted as the gateway's."""
+    """Read the event stream as the window does, in a thread of the harness: it is not the gateway's to pay for."""
     threading.Thread(target=_read, args=(engine_file,), daemon=True).start()
 
 

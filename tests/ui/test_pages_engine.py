@@ -6,6 +6,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QSettings, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
+
 from callboard.core.health import State
 from callboard.ui.actions import ServerActions
 from callboard.ui.calls_page import CallsPage
@@ -16,10 +20,6 @@ from callboard.ui.models.roles import Role
 from callboard.ui.server_detail import ServerDetail
 from callboard.ui.servers_page import ServersPage
 from callboard.ui.theme import Theme
-from PySide6.QtCore import QSettings, Qt
-from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel
-
 from tests.support.engine import EngineProcess
 from tests.ui.conftest import until
 
