@@ -159,6 +159,11 @@ def _add_servers(commands: _Commands) -> None:
         command = _command(commands, name, f"{name} servers and wait for it")
         command.add_argument("servers", nargs="+", metavar="NAME")
         command.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="wait at most (default 60)")
+    command = _command(commands, "sign-in", "sign in to a remote server")
+    command.add_argument("server", metavar="NAME")
+    command.add_argument("--no-browser", action="store_true", help="only print the address to open")
+    command = _command(commands, "sign-out", "forget the sign-in to a remote server")
+    command.add_argument("server", metavar="NAME")
     command = _command(commands, "tail", "show the end of a server's log")
     command.add_argument("server", metavar="NAME")
     command.add_argument("-f", "--follow", action="store_true", help="go on with new lines until Ctrl-C")
@@ -250,13 +255,15 @@ def _agent_serve(options: argparse.Namespace) -> int:
 
 
 def _find_command(name: str) -> "Command":
-    from callboard.commands import calls, program, servers
+    from callboard.commands import calls, program, servers, sign_in
 
     commands: dict[str, Command] = {
         "list": servers.list_servers,
         "start": servers.start,
         "stop": servers.stop,
         "restart": servers.restart,
+        "sign-in": sign_in.sign_in,
+        "sign-out": sign_in.sign_out,
         "tail": servers.tail,
         "tools": servers.tools,
         "inspect": servers.inspect,

@@ -38,6 +38,29 @@ class Running:
         assert self.process.stdout is not None
         return (await self.process.stdout.readline()).decode().rstrip("\n")
 
+    async def errors_until(self, text: str) -> list[str]:
+        """The next lines of its standard error, up to one that holds a text."""
+        assert self.process.stderr is not None
+        lines: list[str] = []
+        while not lines or text not in lines[-1]:
+            line = await self.process.stderr.readline()
+            assert line, f"it ended without saying {text!r}: {lines}"
+            lines.append(line.decode().rstrip("\n"))
+        return lines
+
+    async def say(self, line: str) -> None:
+        """Type a line."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(line.encode() + b"\n")
+        await self.process.stdin.drain()
+
+    async def end(self) -> Ended:
+        """Wait for its end, with its input still open."""
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        out, err = await asyncio.gather(self.process.stdout.read(), self.process.stderr.read())
+        return Ended(await self.process.wait(), out.decode(), err.decode())
+
     async def interrupt(self) -> tuple[int, str]:
         """Ctrl-C; the exit code and what stands on stderr."""
         self.process.send_signal(signal.SIGINT)
@@ -61,6 +84,17 @@ class CommandLine:
     async def running(self, *arguments: str) -> AsyncIterator[Running]:
         """Run a command beside the test; it is ended with the block."""
         process = await self._start(arguments, subprocess.DEVNULL)
+        try:
+            yield Running(process)
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+    @asynccontextmanager
+    async def talking(self, *arguments: str) -> AsyncIterator[Running]:
+        """The same for a command that reads what is typed."""
+        process = await self._start(arguments, subprocess.PIPE)
         try:
             yield Running(process)
         finally:
