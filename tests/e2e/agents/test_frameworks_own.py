@@ -70,6 +70,21 @@ async def test_a_parameter_that_nothing_takes_is_an_error(entry_of: MakeEntry, c
         assert "params are given" in "\n".join(failed.last_exit.stderr)
 
 
+@pytest.mark.parametrize("framework", ["pydantic-ai", "openai-agents"])
+async def test_a_tool_that_a_person_must_allow_ends_the_call(
+    entry_of: MakeEntry, callboard_home: Path, framework: str
+) -> None:
+    async with EngineProcess(callboard_home, {"careful": entry_of(framework, "careful")}) as engine:
+        await ready(engine, "careful")
+        async with mcp_client(engine, "careful") as client:
+            careful = Caller(client, "careful")
+            conversation = conversation_of(await careful("count"))
+            waits = await careful("roll", conversation=conversation)
+            assert waits.is_error
+            assert "waits for a person to decide on: roll" in text_of(waits)
+            assert text_of(await careful("count", conversation=conversation)) == "turn 2"
+
+
 async def test_langgraph_asks_back(entry_of: MakeEntry, callboard_home: Path) -> None:
     async with EngineProcess(callboard_home, {"asking": entry_of("langgraph", "asking")}) as engine:
         await ready(engine, "asking")

@@ -77,6 +77,11 @@ class OpenAIAgent(AdaptedAgent):
         finally:
             if not result.is_complete:
                 result.cancel()
+        if waiting := getattr(result, "interruptions", None):
+            # not remembered: a conversation with a call that has no output cannot go on
+            names = ", ".join(str(_field(item.raw_item, "name") or "a tool") for item in waiting)
+            yield Failure(f"the agent waits for a person to decide on: {names}", code="paused")
+            return
         _remember(conversation, result)
         for part in _answer(result):
             yield part
@@ -151,10 +156,6 @@ def _field(raw: Any, name: str) -> Any:
 
 
 def _answer(result: Any) -> Iterator[Event]:
-    if result.interruptions:
-        waiting = ", ".join(str(_field(item.raw_item, "name") or "a tool") for item in result.interruptions)
-        yield Failure(f"the agent waits for a person to decide on: {waiting}", code="paused")
-        return
     output = result.final_output
     if isinstance(output, str):
         yield Text(output)

@@ -57,6 +57,9 @@ class PydanticAgent(AdaptedAgent):
         async with stream if hasattr(stream, "__aenter__") else aclosing(stream) as events:
             async for event in events:
                 if event.event_kind == "agent_run_result":
+                    if (waiting := _waiting(event.result.output)) is not None:
+                        yield waiting  # not remembered: a conversation with a call that has no answer cannot go on
+                        return
                     _remember(context, history, event.result)
                     for part in _answer(event.result):
                         yield part
@@ -144,12 +147,15 @@ def _written(kind: str, text: Any) -> Event | None:
     return Delta(text) if kind == "text" else None
 
 
+def _waiting(output: Any) -> Failure | None:
+    if not is_kind(output, "pydantic_ai", "DeferredToolRequests"):
+        return None
+    names = ", ".join(call.tool_name for call in (*output.approvals, *output.calls))
+    return Failure(f"the agent waits for a person to decide on: {names}", code="paused")
+
+
 def _answer(result: Any) -> Iterator[Event]:
     output = result.output
-    if is_kind(output, "pydantic_ai", "DeferredToolRequests"):
-        waiting = [call.tool_name for call in (*output.approvals, *output.calls)]
-        yield Failure(f"the agent waits for a person to decide on: {', '.join(waiting)}", code="paused")
-        return
     files = list(_files(result.new_messages()))
     if isinstance(output, str):
         yield from _in_order(result.new_messages(), output)
