@@ -34,7 +34,7 @@ class Channel(RpcConnection):
 
     def __init__(self, peer: Any, *, modern: bool) -> None:
         super().__init__(peer, modern=modern)
-        self.info = ServerInfo(MODERN if modern else "2025-11-25", modern, capabilities={})
+        self.info = ServerInfo(MODERN if modern else "2025-11-25", modern, capabilities={"completions": {}})
         self.open: dict[int, str] = {}  # requests not yet answered, with the mark that came with each
         self.over: list[int] = []
         self.answers: dict[str, Any] = {}  # to our own questions

@@ -286,7 +286,7 @@ async def test_the_servers_questions_are_answered_by_the_peer(fixture: tuple[Std
 # ---- cutting lines
 
 
-@given(st.lists(st.binary(max_size=8)), st.integers(1, 30))
+@given(st.lists(st.binary(max_size=8)), st.integers(4, 30))
 def test_lines_are_cut_like_split_does(chunks: list[bytes], limit: int) -> None:
     lines: list[bytes] = []
     dropped: list[tuple[bytes, bytes]] = []
