@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.agents.frameworks import CASES, ERAS, Caller, Case, conversation_of, kinds_of, ready
+from tests.e2e.agents.frameworks import CASES, ERAS, WEATHER, Caller, Case, conversation_of, kinds_of, ready
 from tests.support.agent_environments import AgentEnvironments
 from tests.support.engine import EngineProcess, Entry
 from tests.support.mcp_client import mcp_client, text_of
@@ -68,6 +68,15 @@ async def test_a_parameter_that_nothing_takes_is_an_error(entry_of: MakeEntry, c
         failed = await engine.wait_for("dice", "failed")
         assert failed.last_exit is not None
         assert "params are given" in "\n".join(failed.last_exit.stderr)
+
+
+async def test_pydantic_ai_may_answer_with_text_or_json(entry_of: MakeEntry, callboard_home: Path) -> None:
+    async with EngineProcess(callboard_home, {"either": entry_of("pydantic-ai", "either")}) as engine:
+        await ready(engine, "either")
+        async with mcp_client(engine, "either") as client:
+            either = Caller(client, "either")
+            assert text_of(await either("say it")).strip() == "you said: say it"
+            assert (await either("weather")).structured_content["result"] == WEATHER
 
 
 @pytest.mark.parametrize("framework", ["pydantic-ai", "openai-agents"])

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from callboard.agents.adapters.kinds import attachments_of, is_kind
+from callboard.agents.adapters.kinds import attachments_of, is_kind, of_objects
 from callboard.agents.contract import (
     AdaptedAgent,
     Blob,
@@ -65,7 +65,7 @@ class AdkAgent(AdaptedAgent):
         self._lives_in_memory = is_kind(runner.session_service, "google.adk", "InMemorySessionService")
         self._is_structured = getattr(root, "output_schema", None) is not None
         if self._is_structured:
-            self.output_schema = _output_schema(root.output_schema)
+            self.output_schema = of_objects(_output_schema(root.output_schema))
 
     async def run(self, request: str, context: Context) -> AsyncIterator[Event]:
         conversation = context.conversation

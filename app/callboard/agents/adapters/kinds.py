@@ -43,3 +43,8 @@ def parsed(arguments: Any) -> Any:
         return json.loads(arguments) if isinstance(arguments, str) else arguments
     except ValueError:
         return arguments
+
+
+def of_objects(schema: dict[str, Any]) -> dict[str, Any] | None:
+    """The schema if it is one of objects, as MCP wants it of structured content; None for any other."""
+    return schema if schema.get("type") == "object" else None

@@ -6,7 +6,7 @@ import base64
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
-from callboard.agents.adapters.kinds import attachments_of, family, is_kind, parsed, take_params
+from callboard.agents.adapters.kinds import attachments_of, family, is_kind, of_objects, parsed, take_params
 from callboard.agents.contract import (
     AdaptedAgent,
     Blob,
@@ -55,7 +55,7 @@ class OpenAIAgent(AdaptedAgent):
         self._agent = agent
         self._options = options
         if agent.output_type is not None and agent.output_type is not str:
-            self.output_schema = _output_schema(agent.output_type)
+            self.output_schema = of_objects(_output_schema(agent.output_type))
 
     async def run(self, request: str, context: Context) -> AsyncIterator[Event]:
         from agents import Runner

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from callboard.agents.adapters.kinds import attachments_of, family, is_kind, parsed, take_params
+from callboard.agents.adapters.kinds import attachments_of, family, is_kind, of_objects, parsed, take_params
 from callboard.agents.contract import (
     AdaptedAgent,
     Blob,
@@ -46,8 +46,8 @@ class PydanticAgent(AdaptedAgent):
         super().__init__(getattr(agent, "name", None) or "", _plain(getattr(agent, "description", None)))
         self._agent = agent
         self._deps = _dependencies(agent.deps_type, deps)
-        if hasattr(agent, "output_json_schema") and (schema := agent.output_json_schema()) != {"type": "string"}:
-            self.output_schema = schema
+        if hasattr(agent, "output_json_schema"):
+            self.output_schema = of_objects(agent.output_json_schema())
 
     async def run(self, request: str, context: Context) -> AsyncIterator[Event]:
         history = _history(context)

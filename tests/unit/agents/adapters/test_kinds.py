@@ -7,7 +7,7 @@ import pytest
 
 from callboard.agents.adapters import agent_kernel, find_adapter, google_adk, langgraph, openai_agents, pydantic_ai
 from callboard.agents.adapters import smolagents as smol
-from callboard.agents.adapters.kinds import family, is_kind, parsed, take_params
+from callboard.agents.adapters.kinds import family, is_kind, of_objects, parsed, take_params
 
 
 def made_by(module: str, name: str, **attributes: object) -> type:
@@ -73,3 +73,9 @@ def test_families_of_media() -> None:
         "document",
         "document",
     ]
+
+
+def test_only_schemas_of_objects_are_published() -> None:
+    assert of_objects({"type": "object", "properties": {}}) == {"type": "object", "properties": {}}
+    assert of_objects({"anyOf": [{"type": "string"}, {"type": "object"}]}) is None
+    assert of_objects({"type": "array"}) is None
