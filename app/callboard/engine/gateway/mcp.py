@@ -39,8 +39,9 @@ from callboard.engine.relay.relay import Relay
 from callboard.engine.relay.replay import ReplayStream
 from callboard.engine.relay.sessions import Session
 from callboard.engine.tasks import spawn
+from callboard.engine.upstream.answers import error_code
 from callboard.engine.upstream.base import Params
-from callboard.engine.upstream.rpc import LISTEN, error_code
+from callboard.engine.upstream.rpc import LISTEN
 
 log = logging.getLogger(__name__)
 

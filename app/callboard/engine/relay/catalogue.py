@@ -19,8 +19,8 @@ from callboard.core.mcp_headers import annotated
 from callboard.core.protocol import METHOD_NOT_FOUND
 from callboard.engine.relay.envelope import Raw, decode_json, decode_params, raw_json
 from callboard.engine.tasks import spawn
+from callboard.engine.upstream.answers import error_code, error_text
 from callboard.engine.upstream.base import Params, Upstream
-from callboard.engine.upstream.rpc import error_code, error_text
 
 log = logging.getLogger(__name__)
 

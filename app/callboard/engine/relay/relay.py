@@ -31,8 +31,8 @@ from callboard.engine.relay.seal import Seal
 from callboard.engine.relay.sessions import Session, Sessions
 from callboard.engine.relay.views import View
 from callboard.engine.tasks import spawn
+from callboard.engine.upstream.answers import error_text
 from callboard.engine.upstream.base import Params, Upstream
-from callboard.engine.upstream.rpc import error_text
 
 log = logging.getLogger(__name__)
 

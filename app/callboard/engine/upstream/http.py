@@ -23,6 +23,7 @@ from callboard.engine.relay.envelope import (
     request_bytes,
 )
 from callboard.engine.tasks import cancel_and_wait, spawn
+from callboard.engine.upstream.answers import gone
 from callboard.engine.upstream.base import Closed, Listener, Params, Peer
 from callboard.engine.upstream.event_stream import EventParser, TooLargeError
 from callboard.engine.upstream.http_answers import (
@@ -36,7 +37,7 @@ from callboard.engine.upstream.http_answers import (
     split_batch,
 )
 from callboard.engine.upstream.http_client import failure, make_client, refused
-from callboard.engine.upstream.rpc import Call, RpcConnection, gone
+from callboard.engine.upstream.rpc import Call, RpcConnection
 from callboard.engine.upstream.sse import SseChannel
 
 log = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ import msgspec
 from callboard.core.errors import CallboardError
 from callboard.core.protocol import METHOD_NOT_FOUND
 from callboard.engine.relay.envelope import answer_of, decode_envelope, decode_json
+from callboard.engine.upstream.answers import error_code
 from callboard.engine.upstream.event_stream import MAX_EVENT, TooLargeError
-from callboard.engine.upstream.rpc import error_code
 
 MAX_PAUSE: Final = 10  # seconds that a request is kept back when the server asks for it
 

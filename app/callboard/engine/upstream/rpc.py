@@ -7,7 +7,7 @@ send what :meth:`RpcConnection.transmit` is given.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from time import monotonic
 from typing import Any
 
@@ -23,10 +23,8 @@ from callboard.core.protocol import (
     LOGGED,
     META_CAPABILITIES,
     META_CLIENT,
-    META_SERVER,
     META_SUBSCRIPTION,
     META_VERSION,
-    METHOD_NOT_FOUND,
     MODERN,
     MODERN_ERRORS,
 )
@@ -45,6 +43,15 @@ from callboard.engine.relay.envelope import (
     result_answer,
 )
 from callboard.engine.tasks import spawn
+from callboard.engine.upstream.answers import (
+    Waiter,
+    discovered,
+    error_code,
+    error_text,
+    gone,
+    initialized,
+    supported_revisions,
+)
 from callboard.engine.upstream.base import Answer, Closed, Listener, Params, Peer, ServerInfo
 
 log = logging.getLogger(__name__)
@@ -326,7 +333,7 @@ class RpcConnection:
                 found = decode_json(answer.result, dict[str, Any])
                 supported = found.get("supportedVersions")
                 if isinstance(supported, list) and MODERN in supported:
-                    self.info = _discovered(found)
+                    self.info = discovered(found)
                     return True
         elif error_code(answer) in MODERN_ERRORS and not supported_revisions(answer).intersection(LEGACY):
             raise CallboardError(
@@ -359,7 +366,7 @@ class RpcConnection:
             found = decode_json(answer.result, dict[str, Any])
         except msgspec.DecodeError:
             raise CallboardError("handshake-failed", "The server's answer to initialize is no object.") from None
-        self.info = _initialized(found)
+        self.info = initialized(found)
         await self.announce()
 
     async def announce(self) -> None:
@@ -384,47 +391,6 @@ class RpcConnection:
             call.listener.on_gone(gone(closed))
 
 
-class Waiter:
-    """The listener of a request of our own: a future for the answer."""
-
-    wants_progress = False
-
-    def __init__(self, on_progress: Callable[[Params], None] | None = None) -> None:
-        self.future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self.future.add_done_callback(_look)
-        self._on_progress = on_progress
-        if on_progress is not None:
-            self.wants_progress = True
-
-    def on_answer(self, answer: Answer) -> None:
-        """Resolve the future."""
-        if not self.future.done():
-            self.future.set_result(answer)
-
-    def on_gone(self, error: CallboardError) -> None:
-        """Fail the future."""
-        if not self.future.done():
-            self.future.set_exception(error)
-
-    def on_progress(self, params: Params) -> None:
-        """Hand progress on, if anybody asked for it."""
-        if self._on_progress is not None:
-            self._on_progress(params)
-
-    def on_notification(self, method: str, params: Params) -> None:
-        """Nobody listens."""
-
-    async def on_request(self, method: str, params: Params) -> Answer:
-        """Requests of ours have no person behind them who could be asked."""
-        return error_answer(METHOD_NOT_FOUND, f"{method} is not available here")
-
-
-def _look(future: "asyncio.Future[Answer]") -> None:
-    """Nobody need wait for an answer any more when it fails."""
-    if not future.cancelled():
-        future.exception()
-
-
 def _as_utf8(message: bytes) -> bytes:
     """The message, with U+FFFD for what is not UTF-8."""
     try:
@@ -440,59 +406,3 @@ def _number(raw: Raw) -> int | None:
         return int(bytes(raw))
     except ValueError:
         return None
-
-
-def gone(closed: Closed) -> CallboardError:
-    """The error of a request whose connection ended."""
-    data = {key: value for key, value in (("exit_code", closed.code), ("signal", closed.signal)) if value is not None}
-    return CallboardError("upstream-gone", f"The server ended: {closed.reason}.", data=data)
-
-
-def error_code(answer: Answer) -> int:
-    """The code of an error answer, 0 if there is none."""
-    return int(_error(answer).get("code", 0) or 0)
-
-
-def supported_revisions(answer: Answer) -> frozenset[str]:
-    """What a server that refused a revision says that it speaks instead."""
-    data = _error(answer).get("data")
-    supported = data.get("supported") if isinstance(data, dict) else None
-    return frozenset(map(str, supported)) if isinstance(supported, list) else frozenset()
-
-
-def error_text(answer: Answer) -> str:
-    """The message of an error answer, shortened."""
-    return str(_error(answer).get("message") or "no reason given")[:300].rstrip(".")
-
-
-def _error(answer: Answer) -> dict[str, Any]:
-    if answer.error is None:
-        return {}
-    try:
-        found = decode_json(answer.error)
-    except msgspec.DecodeError:
-        return {}
-    return found if isinstance(found, dict) and isinstance(found.get("code", 0), int) else {}
-
-
-def _initialized(found: dict[str, Any]) -> ServerInfo:
-    return _info(str(found.get("protocolVersion") or LATEST_LEGACY), False, found, found.get("serverInfo"))
-
-
-def _discovered(found: dict[str, Any]) -> ServerInfo:
-    meta = found.get("_meta")
-    return _info(MODERN, True, found, meta.get(META_SERVER) if isinstance(meta, dict) else None)
-
-
-def _info(protocol: str, modern: bool, found: dict[str, Any], who: object) -> ServerInfo:
-    identity = who if isinstance(who, dict) else {}
-    capabilities = found.get("capabilities")
-    return ServerInfo(
-        protocol=protocol,
-        modern=modern,
-        name=str(identity.get("name") or ""),
-        version=str(identity.get("version") or ""),
-        instructions=str(found.get("instructions") or ""),
-        capabilities=capabilities if isinstance(capabilities, dict) else {},
-        raw=identity,
-    )

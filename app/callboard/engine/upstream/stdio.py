@@ -9,8 +9,9 @@ from callboard.core.launch import Launch, LocalLaunch
 from callboard.core.protocol import INTERNAL_ERROR
 from callboard.engine.process import ChildProcess, ExitStatus
 from callboard.engine.relay.envelope import error_answer
+from callboard.engine.upstream.answers import gone
 from callboard.engine.upstream.base import Closed, Peer
-from callboard.engine.upstream.rpc import RpcConnection, gone
+from callboard.engine.upstream.rpc import RpcConnection
 
 MAX_LINE = 64 * 1024 * 1024
 _EDGE = 4096  # bytes kept of both ends of a line that is dropped
