@@ -109,15 +109,17 @@ class Connector:
         async with _StartSlot(self._services.slots):
             began = loop.time()
             opening = loop.create_task(upstream.open(launch), name=f"open {self.name}")
-            noted = False
+            noted: int | None = None
             pause = 0.0  # a process is there as soon as the task has taken its first step
             try:
                 while not opening.done():
                     await asyncio.wait([opening], timeout=pause)
-                    if not noted and upstream.pid is not None:
-                        noted = True
-                        self._note(upstream.pid)
-                        on_pid(upstream.pid)
+                    if upstream.pid is not None and upstream.pid != noted:
+                        if noted is not None and self._services.leftovers is not None:
+                            self._services.leftovers.remove(noted)  # it bore no probe and was started again
+                        noted = upstream.pid
+                        self._note(noted)
+                        on_pid(noted)
                     elapsed = loop.time() - began
                     if not opening.done() and self._too_late(elapsed):
                         reason = self.with_last_line(f"did not answer the handshake within {elapsed:.0f} s")
