@@ -63,7 +63,7 @@ def quiet_libraries() -> None:
 def sentence(error: Exception) -> str:
     """An error as a sentence."""
     text = str(error).rstrip(".")
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith("?") else ".")
 
 
 async def _serve_stdio(server: "FastMCP[Any]", service: Service) -> None:

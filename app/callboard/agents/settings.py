@@ -4,6 +4,7 @@ Each setting can be overridden by an environment variable: ``CALLBOARD_AGENT_EXP
 ``CALLBOARD_AGENT_LIMITS_TURNS`` and so on. Lists are JSON or separated by commas, mappings are JSON.
 """
 
+import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -108,6 +109,15 @@ def make_settings(given: Mapping[str, Any]) -> AgentSettings:
     for each in fields(AgentSettings):
         _check(each.name, getattr(settings, each.name), _TYPES[each.name])
     return settings
+
+
+def variable_of(setting: str) -> str:
+    """The environment variable of a setting, as in ``typed`` or ``limits.turns``. Raises SettingsError."""
+    known = [each.name for each in fields(AgentSettings)] + [f"limits.{each.name}" for each in fields(Limits)]
+    if setting not in known:
+        near = difflib.get_close_matches(setting, known, n=1, cutoff=0.5)
+        raise SettingsError(f"{setting} is no setting of an agent" + (f"; did you mean {near[0]}?" if near else ""))
+    return PREFIX + setting.upper().replace(".", "_")
 
 
 def argument_aliases(settings: AgentSettings, tool: str) -> dict[str, str]:

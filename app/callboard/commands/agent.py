@@ -13,7 +13,7 @@ from callboard.agents.host import quiet_libraries, sentence, serve_with
 from callboard.agents.link import AgentError
 from callboard.agents.service import Service
 from callboard.agents.serving import Address, Stop, banner, listen, say, serve_http, serve_stdio
-from callboard.agents.settings import CONFIG, AgentSettings, SettingsError, read_settings
+from callboard.agents.settings import CONFIG, AgentSettings, SettingsError, read_settings, variable_of
 from callboard.agents.stores import StoreError
 from callboard.commands.arguments import UsageError
 from callboard.core.errors import CallboardError
@@ -64,16 +64,17 @@ def _settings(options: Namespace) -> AgentSettings:
     given: dict[str, Any] = {"agent": options.agents if len(options.agents) > 1 else options.agents[0]}
     if options.whole:
         given["expose"] = "whole"
+    environment = dict(os.environ)
     for setting in options.set:
         name, equals, text = setting.partition("=")
         if not equals:
             raise UsageError(f"--set wants NAME=VALUE, not {setting!r}.")
-        os.environ[f"CALLBOARD_AGENT_{name.upper().replace('.', '_')}"] = text
+        environment[variable_of(name)] = text
     if options.python:
         given["python"] = options.python
     if options.reload:
         given["reload"] = True
-    return read_settings({**os.environ, CONFIG: json.dumps(given)})
+    return read_settings({**environment, CONFIG: json.dumps(given)})
 
 
 def _token(variable: str | None) -> str:

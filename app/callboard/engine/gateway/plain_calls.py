@@ -60,16 +60,22 @@ class PlainCalls:
 
     async def _find(self, scope: str, tool: str) -> tuple[str, str]:
         """The scope to call in, and the tool's name there: a wire name, or server.tool. Raises ``tool-unknown``."""
-        if not scope and self._relay.view("").owner(TOOLS, tool) is None:
+        if not scope and not await self._is_listed("", tool):
             server, dot, own = tool.partition(".")
             if not dot or server not in self._relay.links:
                 raise CallboardError("tool-unknown", f'There is no tool "{tool}".')
             scope, tool = server, own
-        if scope and self._relay.links[scope].upstream is not None:
-            await self._relay.catalogue.settled(scope)
-            if self._relay.view(scope).owner(TOOLS, tool) is None:
-                raise CallboardError("tool-unknown", f'{scope} has no tool "{tool}".')
+        if scope and self._relay.links[scope].upstream is not None and not await self._is_listed(scope, tool):
+            raise CallboardError("tool-unknown", f'{scope} has no tool "{tool}".')
         return scope, tool
+
+    async def _is_listed(self, scope: str, tool: str) -> bool:
+        """Whether a tool of this name is offered, once all lists have been read that can have it."""
+        if self._relay.view(scope).owner(TOOLS, tool) is not None:
+            return True
+        for server in [scope] if scope else list(self._relay.links):
+            await self._relay.catalogue.settled(server)
+        return self._relay.view(scope).owner(TOOLS, tool) is not None
 
     async def _call(
         self, server: str, tool: str, arguments: dict[str, Any], caller: str, receive: Receive
