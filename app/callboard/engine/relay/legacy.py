@@ -1,10 +1,10 @@
 """Messages of legacy clients (revisions 2024-11-05 to 2025-11-25): handshake, session, requests, answers."""
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from callboard.core.errors import CallboardError
 from callboard.core.protocol import INVALID_PARAMS, LATEST_LEGACY, LEGACY, log_rank
 from callboard.engine.relay import hello
 from callboard.engine.relay.catalogue import BY_METHOD
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 STATELESS = "no-session"
 _EMPTY = result_answer({})
-_HELLO_SECONDS = 30.0  # a single server's endpoint waits this long for a server that starts
 
 
 class LegacyEra:
@@ -30,16 +29,16 @@ class LegacyEra:
 
     def __init__(self, relay: "Relay") -> None:
         self._relay = relay
+        self._numbers = itertools.count(1)
 
     async def initialize(self, scope: str, caller: str, params: Params) -> tuple[Session, Answer]:
-        """Open a session; raises RpcError."""
+        """Open a session; raises RpcError, or ``server-unknown``."""
         hello_params: dict[str, Any] = {key: decode_json(value) for key, value in params.items()}
         asked = hello_params.get("protocolVersion")
         if not isinstance(asked, str):
             raise invalid("protocolVersion is missing")
         protocol = asked if asked in LEGACY else LATEST_LEGACY
-        if scope and self._relay.links[scope].upstream is None:
-            await self._wait_for(scope)
+        await self._relay.greet(scope)
         session = self._relay.sessions.open(scope, caller, protocol, hello_params)
         result = initialize_result(
             protocol,
@@ -48,12 +47,6 @@ class LegacyEra:
             hello.instructions(self._relay, scope),
         )
         return session, Answer(result=result)
-
-    async def _wait_for(self, scope: str) -> None:
-        try:
-            await self._relay.servers.upstream(scope)
-        except CallboardError:
-            return  # the client is served from what is known; each call says why it cannot be done
 
     def request(self, scope: str, caller: str, session: Session | None, envelope: Envelope) -> Exchange:
         """Begin a request; the returned exchange may be done already."""
@@ -79,7 +72,7 @@ class LegacyEra:
             return Exchange(
                 client=caller,
                 caller=caller,
-                owner=f"{STATELESS} {id(envelope)}",
+                owner=f"{STATELESS} {next(self._numbers)}",
                 request_id=request_id,
                 method=envelope.method,
                 params=params,

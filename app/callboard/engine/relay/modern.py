@@ -1,6 +1,5 @@
 """Messages of modern clients (revision 2026-07-28): every request stands by itself."""
 
-import contextlib
 import itertools
 from typing import TYPE_CHECKING, Any
 
@@ -155,12 +154,12 @@ class ModernEra:
             self._relay.submit(scope, exchange, None)
 
     async def _discover_later(self, scope: str, exchange: Exchange) -> None:
-        with contextlib.suppress(CallboardError):  # then served from what is known; each call says what is wrong
-            await self._relay.servers.upstream(scope)
-        if self._relay.scope_exists(scope):
-            exchange.complete(self._discovery(scope))
+        try:
+            await self._relay.greet(scope)
+        except CallboardError as error:
+            exchange.fail(error)
         else:
-            exchange.fail(CallboardError("server-unknown", f"There is no server {scope}."))
+            exchange.complete(self._discovery(scope))
 
     def _discovery(self, scope: str) -> Answer:
         result: dict[str, Any] = {

@@ -5,6 +5,7 @@ exchanges in flight; the gateway hands it messages, the supervisor tells it whic
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -36,6 +37,7 @@ from callboard.engine.upstream.base import Params, Upstream
 
 log = logging.getLogger(__name__)
 
+GREET_SECONDS = 10.0  # clients wait for twenty and more
 NOTICE_DELAY = 0.05  # changes within this many seconds become one notification
 
 
@@ -126,6 +128,19 @@ class Relay:
     def scope_exists(self, scope: str) -> bool:
         """True for the aggregate ("") and for each enabled server's name."""
         return not scope or scope in self.links
+
+    async def greet(self, scope: str) -> None:
+        """Wait a while for the server of an endpoint, so that a client that says hello hears who it is.
+
+        Otherwise the client is served from what is known; each call says why it cannot be done. Raises
+        ``server-unknown`` if the server was taken away meanwhile.
+        """
+        if scope and self.links[scope].upstream is None:
+            with contextlib.suppress(CallboardError, TimeoutError):
+                async with asyncio.timeout(GREET_SECONDS):
+                    await self.servers.upstream(scope)
+            if scope not in self.links:
+                raise CallboardError("server-unknown", f'There is no enabled server named "{scope}".')
 
     def view(self, scope: str) -> View:
         """The lists as an endpoint shows them."""

@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from callboard.core.errors import CallboardError
 from callboard.core.protocol import META_CAPABILITIES, META_VERSION, MODERN
 from callboard.engine.gateway import http as gateway_http
 from callboard.engine.gateway import mcp
@@ -553,6 +554,37 @@ async def test_a_server_that_is_not_there_is_named(empty: TestGateway) -> None:
             assert answer["error"]["code"] == -32000
             assert answer["error"]["data"]["code"] == "server-not-ready"
             assert answer["error"]["data"]["fix"]
+
+
+async def test_a_hello_waits_for_its_server_but_not_for_ever(
+    empty: TestGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callboard.engine.relay.relay.GREET_SECONDS", 0.05)
+    started, go = asyncio.Event(), asyncio.Event()
+
+    async def starting(name: str) -> Any:
+        started.set()
+        await go.wait()
+        raise CallboardError("server-not-ready", "It did not start.")
+
+    monkeypatch.setattr(empty.servers, "upstream", starting)
+    async with empty.legacy("one") as old, empty.modern("one") as new:
+        assert "tools" in (await old.initialize())["capabilities"]
+        assert "tools" in (await new.request("server/discover"))["result"]["capabilities"]
+        monkeypatch.setattr("callboard.engine.relay.relay.GREET_SECONDS", 10)
+        message = new.message("server/discover")
+        answers = []
+        for post in (old.post(rpc("initialize", **INITIALIZE)), new.post(message, new.headers_for(message))):
+            started.clear()
+            task = asyncio.create_task(post)
+            await started.wait()
+            empty.relay.sync([])  # taken away meanwhile
+            go.set()
+            answers.append(await task)
+            go.clear()
+            empty.relay.sync(["one"])
+    assert (answers[0].status_code, answers[0].json()["code"]) == (404, "server-unknown")
+    assert answers[1].json()["error"]["data"]["code"] == "server-unknown"
 
 
 async def test_what_is_open_ends_when_the_gateway_does(tmp_path: Path) -> None:
