@@ -2,19 +2,18 @@
 
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from callboard.agents.stores import ChangedError, Record, SqliteStore, StoreError, open_store
+from callboard.agents.conversations import Caller, Conversations
+from callboard.agents.settings import Limits
+from callboard.agents.stores import ChangedError, Record, SqliteStore, Store, StoreError, open_store
+from tests.support.postgresql import PostgresServer
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> SqliteStore:
-    return SqliteStore(tmp_path / "deep" / "conversations.sqlite3")
-
-
-def test_what_was_stored(store: SqliteStore) -> None:
+def what_was_stored(store: Store) -> None:
     record = Record("c_1", "agent", "ann", "key", 1, 100, 5.0, 1, {"said": ["ä"]})
     store.save(record)
     assert store.load("c_1") == record
@@ -24,28 +23,27 @@ def test_what_was_stored(store: SqliteStore) -> None:
     assert store.load("c_1") == record
     store.delete("c_1")
     assert store.load("c_1") is None
-    store.close()
 
 
-def test_two_writers_notice_each_other(store: SqliteStore) -> None:
+def two_writers_notice_each_other(store: Store) -> None:
     store.save(Record("c_1", "agent", "ann", version=1))
     store.save(Record("c_1", "agent", "ann", version=2))
     with pytest.raises(ChangedError):
         store.save(Record("c_1", "agent", "ann", version=2))
-    store.close()
+    with pytest.raises(ChangedError):
+        store.save(Record("c_1", "agent", "ann", version=1))
 
 
-def test_the_newest_default(store: SqliteStore) -> None:
+def the_newest_default(store: Store) -> None:
     for number, (client, key) in enumerate([("ann", "a"), ("ann", "a"), ("bob", "a"), ("ann", "b")]):
         store.save(Record(f"c_{number}", "agent", client, key, used=float(number), version=1))
     found = store.default("agent", "ann", "a")
     assert found is not None
     assert found.id == "c_1"
     assert store.default("other", "ann", "a") is None
-    store.close()
 
 
-def test_old_ones_and_too_many_go(store: SqliteStore) -> None:
+def old_ones_and_too_many_go(store: Store) -> None:
     for number in range(6):
         store.save(Record(f"c_{number}", "agent", "ann", used=float(number), version=1))
     store.save(Record("other", "another", "ann", used=0.0, version=1))
@@ -55,13 +53,31 @@ def test_old_ones_and_too_many_go(store: SqliteStore) -> None:
     assert store.count("agent") == 1
     assert store.load("c_5") is not None
     assert store.load("other") is not None
+
+
+CHECKS = (what_was_stored, two_writers_notice_each_other, the_newest_default, old_ones_and_too_many_go)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_in_a_file(check: Callable[[Store], None], tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "deep" / "conversations.sqlite3")
+    check(store)
     store.close()
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_in_postgresql(check: Callable[[Store], None], postgresql: PostgresServer, tmp_path: Path) -> None:
+    postgresql.ask("DROP TABLE IF EXISTS callboard_conversations")
+    store = open_store(postgresql.address("owner"), tmp_path / "unused")
+    check(store)
+    store.close()
+    assert not (tmp_path / "unused").exists()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
-def test_nobody_else_can_read_them(tmp_path: Path, store: SqliteStore) -> None:
-    assert stat.S_IMODE((tmp_path / "deep" / "conversations.sqlite3").stat().st_mode) == 0o600
-    store.close()
+def test_nobody_else_can_read_them(tmp_path: Path) -> None:
+    SqliteStore(tmp_path / "conversations.sqlite3").close()
+    assert stat.S_IMODE((tmp_path / "conversations.sqlite3").stat().st_mode) == 0o600
 
 
 def test_a_place_that_cannot_be(tmp_path: Path) -> None:
@@ -79,3 +95,33 @@ def test_an_address(tmp_path: Path) -> None:
     store.close()
     assert (tmp_path / "mine.sqlite3").exists()
     assert not (tmp_path / "unused").exists()
+
+
+def test_a_database_that_cannot_be_reached(tmp_path: Path) -> None:
+    for address, said in (
+        (f"postgresql://me:hunter2@/db?host={tmp_path}", "the store cannot be used"),
+        ("nonsense://me:hunter2@x/db", "the store cannot be used"),
+    ):
+        with pytest.raises(StoreError, match=said) as caught:
+            open_store(address, tmp_path / "unused")
+        assert "hunter2" not in str(caught.value)
+
+
+async def test_two_engines_share_conversations(postgresql: PostgresServer, tmp_path: Path) -> None:
+    """A conversation begun at one goes on at the other, in the right order."""
+    postgresql.ask("DROP TABLE IF EXISTS callboard_conversations")
+    stores = [open_store(postgresql.address("owner"), tmp_path / "unused") for _ in range(2)]
+    one, two = (Conversations("agent", Limits(), store) for store in stores)
+    ann = Caller("ann", "session:1")
+    held = await one.take(None, ann)
+    one.give_back(held, 1, {"n": 1})
+    await one.close()
+    again = await two.take(held.record.id, ann)
+    assert again.record.state == {"n": 1}
+    two.give_back(again, 1, {"n": 2})
+    await two.close()
+    back = await one.take(held.record.id, ann)
+    assert (back.record.state, back.record.turns) == ({"n": 2}, 2)
+    one.release(back)
+    for store in stores:
+        store.close()
