@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from callboard.core.protocol import META_SUBSCRIPTION
+from callboard.engine.relay.catalogue import TOOLS
 from tests.support.gateway import LegacyClient, ModernClient, TestGateway, gateway, text_of, until
 from tests.unit.engine.relay.conftest import serving
 from tests.unit.engine.relay.test_cancelling import counts
@@ -180,13 +181,12 @@ async def test_a_stream_of_changes_that_ends_is_opened_again(
         for cut in [False] if transport == "stdio" else [False, True]:
             async with client.listening(toolsListChanged=True):
                 await client.call("unlisten", {"cut": cut})
-                # what changed meanwhile is found, too
                 await until_async(lambda: listens(client), True)
                 client.heard.clear()
-                await client.call("toggle")
+                shown = text_of(await client.call("toggle")) == "extra is True"
                 await until(lambda: client.of(TOOLS_CHANGED))
-                shown = names(await client.request("tools/list"))
-                assert ("extra" in shown) is (text_of(await client.call("toggle")) == "extra is False")
+                offer = front.relay.catalogue.offer("one")
+                await until(lambda shown=shown: ("extra" in [tool.key for tool in offer.items(TOOLS)]) is shown)
 
 
 async def listens(client: Client) -> bool:
