@@ -14,7 +14,7 @@ import pytest
 # Before anything imports Qt: without a virtual screen (packaging/session.sh) windows are drawn into memory.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-pytest_plugins = ["tests.support.leaks", "tests.support.agent_environments", "pytester"]
+pytest_plugins = ["tests.support.leaks", "tests.support.agent_environments", "tests.support.postgresql", "pytester"]
 
 TESTS = Path(__file__).parent
 QT_SUITES = ("ui", "desktop")
