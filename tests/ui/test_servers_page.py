@@ -132,8 +132,8 @@ class TestList:
         assert spy.count() == 1
         assert spy.at(0) == ["files"]
 
-    async def test_sign_in_opens_the_editor(self, page: ServersPage, recorder: Recorder) -> None:
-        spy = QSignalSpy(recorder.editRequested)
+    async def test_sign_in_is_asked_for(self, page: ServersPage, recorder: Recorder) -> None:
+        spy = QSignalSpy(recorder.signInRequested)
         QTest.mouseClick(page.list.view.viewport(), LEFT, pos=button_of(page, "hub"))
         assert spy.count() == 1
 

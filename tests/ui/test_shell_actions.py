@@ -21,12 +21,20 @@ async def test_actions_of_the_engine_are_asked_of_it(link: HandLink, actions: Se
     await until(lambda: ("POST", f"/servers/a/{action}", None) in link.hand.asked)
 
 
-@pytest.mark.parametrize("action", [Action.EDIT, Action.FILL_IN, Action.SIGN_IN])
+@pytest.mark.parametrize("action", [Action.EDIT, Action.FILL_IN])
 def test_what_needs_a_person_opens_the_editor(link: HandLink, actions: ServerActions, action: Action) -> None:
     edited: list[str] = []
     actions.editRequested.connect(edited.append)
     actions.run("a", action)
     assert edited == ["a"]
+
+
+def test_a_sign_in_is_begun_by_the_button_alone(link: HandLink, actions: ServerActions) -> None:
+    shown: list[tuple[str, bool]] = []
+    actions.signInRequested.connect(lambda name, begin: shown.append((name, begin)))
+    actions.run("a", Action.SIGN_IN)
+    actions.show_sign_in("a")
+    assert shown == [("a", True), ("a", False)]
 
 
 def test_a_degraded_server_shows_its_log(link: HandLink, actions: ServerActions) -> None:

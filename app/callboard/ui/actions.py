@@ -26,6 +26,7 @@ class ServerActions(QObject):
     logRequested = Signal(str)  # show this server's log
     editRequested = Signal(str)  # open the editor on this entry
     duplicateRequested = Signal(str)  # open the editor on a copy of this entry
+    signInRequested = Signal(str, bool)  # show this server's sign-in; begin it if true
     removeRequested = Signal(str)  # take this entry out of the roster
     addRequested = Signal()  # open the editor on a new entry
     callRequested = Signal(int)  # show this call of the call log
@@ -76,8 +77,10 @@ class ServerActions(QObject):
         match action:
             case Action.NONE:
                 return
-            case Action.EDIT | Action.FILL_IN | Action.SIGN_IN:
+            case Action.EDIT | Action.FILL_IN:
                 self.editRequested.emit(name)
+            case Action.SIGN_IN:
+                self.signInRequested.emit(name, True)
             case Action.SHOW_LOG:
                 self.logRequested.emit(name)
             case _:
@@ -104,6 +107,10 @@ class ServerActions(QObject):
     def edit(self, name: str) -> None:
         """Open the editor on this server."""
         self.editRequested.emit(name)
+
+    def show_sign_in(self, name: str) -> None:
+        """Show how this server's sign-in went; begins none."""
+        self.signInRequested.emit(name, False)
 
     def duplicate(self, name: str) -> None:
         """Open the editor on a copy of this server."""

@@ -47,6 +47,8 @@ def build_menu(view: ServerView, actions: ServerActions, enabled: bool, parent: 
         add(translate("ServerMenu", "Enable"), "", True, lambda: actions.enable(name))
     menu.addSeparator()
     add(translate("ServerMenu", "Show log"), "L", True, lambda: actions.show_log(name))
+    if view.sign_in:
+        add(translate("ServerMenu", "Sign-in…"), "", True, lambda: actions.show_sign_in(name))
     add(translate("ServerMenu", "Edit…"), "", True, lambda: actions.edit(name))
     add(translate("ServerMenu", "Duplicate…"), "", True, lambda: actions.duplicate(name))
     copy = translate("ServerMenu", "Copy VS Code config for this server")

@@ -184,6 +184,7 @@ class Shell(QObject):
         actions.addRequested.connect(lambda: self._over_window(self.editor.add_server))
         actions.editRequested.connect(lambda name: self._over_window(lambda: self.editor.edit_server(name)))
         actions.duplicateRequested.connect(lambda name: self._over_window(lambda: self.editor.duplicate_server(name)))
+        actions.signInRequested.connect(lambda name, begin: self._over_window(lambda: self._sign_in(name, begin)))
         actions.removeRequested.connect(lambda name: self.editor.remove_server(name))
         actions.failed.connect(self._show_trouble)
         self.link.rosterChanged.connect(self._roster_changed)
@@ -234,6 +235,18 @@ class Shell(QObject):
     def _over_window(self, open_dialog: Callable[[], object]) -> None:
         self.show()
         open_dialog()
+
+    def _sign_in(self, name: str, begin: bool) -> None:
+        from callboard.ui.sign_in import SignInDialog
+
+        open_ones = [each for each in self.window.findChildren(SignInDialog) if each.server == name]
+        dialog = (
+            open_ones[0] if open_ones else SignInDialog(self.link, self.theme, self.icons, name, parent=self.window)
+        )
+        dialog.open()
+        dialog.raise_()
+        if begin:
+            dialog.sign_in()
 
     def _show_trouble(self, _error: CallboardError) -> None:
         if not self.window.isVisible():

@@ -311,7 +311,7 @@ class Grant:
     def view(self, server: str) -> SignInView:
         """As the control API shows it."""
         account, tokens = self._account, self._tokens
-        error = self._failed or self.needed
+        error = None if self.busy else self._failed or self.needed
         client = account.client if account is not None else None
         redirect = (
             client.redirect_uri if client is not None and client.redirect_uri else self._around.redirect_uris()[0]
