@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 import signal
 import subprocess
@@ -11,9 +10,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    import pwd
 
 READY_SECONDS = 30.0
 OWNER = "owner"  # a superuser
@@ -79,6 +81,8 @@ def _programs() -> Path | None:
 
 def _user() -> pwd.struct_passwd | None:
     """Who runs the server: it refuses to run as root."""
+    import pwd
+
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -129,8 +133,8 @@ def _wait_until_ready(server: PostgresServer, process: subprocess.Popen[bytes]) 
             psycopg.connect(server.address(OWNER, "postgres")).close()
         except psycopg.OperationalError as error:
             log = (server.folder / "log").read_text(errors="replace")
-            assert process.poll() is None, log
-            assert time.monotonic() < deadline, f"{error}\n{log}"
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"PostgreSQL did not start: {error}\n{log}") from error
             time.sleep(0.05)
         else:
             return
@@ -171,7 +175,8 @@ CREATE MATERIALIZED VIEW sales.kept AS SELECT 1 AS one;
 CREATE SEQUENCE numbers;
 CREATE PROCEDURE buy() LANGUAGE sql AS $$ INSERT INTO public.customers (name) VALUES ('bought') $$;
 INSERT INTO customers (name, email) VALUES ('Ann', 'ann@example.com'), ('Bob', NULL);
-INSERT INTO sales.orders (customer, price, placed, details) VALUES (1, 12.50, '2026-01-02 03:04:05+00', '{"note": "Hi"}');
+INSERT INTO sales.orders (customer, price, placed, details)
+    VALUES (1, 12.50, '2026-01-02 03:04:05+00', '{"note": "Hi"}');
 CREATE ROLE reader LOGIN PASSWORD 'hunter2';
 CREATE ROLE writer LOGIN PASSWORD 'hunter2';
 GRANT USAGE ON SCHEMA sales TO reader, writer;
