@@ -181,8 +181,8 @@ async def test_whoever_waits_for_a_turn_hears_when_the_server_ends(legacy: TestG
         link = legacy.relay.links["one"]
         async with in_background(a.call("slow", {"ms": 20_000})):
             await until(lambda: link.in_flight)
-            waiting = [asyncio.create_task(b.call("echo")) for _ in range(300)]
-            await until(lambda: len(link._queue) == 300)
+            waiting = [asyncio.create_task(b.call("echo")) for _ in range(200)]
+            await until(lambda: len(link._queue) == 200)
             legacy.servers.ready["one"]._process._process.kill()  # type: ignore[attr-defined]
             answers = await asyncio.gather(*waiting)
         assert all(answer["error"]["data"]["signal"] == "SIGKILL" for answer in answers)

@@ -178,6 +178,7 @@ async def test_a_stream_of_changes_that_ends_is_opened_again(
 ) -> None:
     monkeypatch.setattr("callboard.engine.relay.link.LISTEN_AGAIN", 0.01)
     async with serving(tmp_path, "modern", transport) as front, front.modern("one") as client:
+        offer = front.relay.catalogue.offer("one")
         for cut in [False] if transport == "stdio" else [False, True]:
             async with client.listening(toolsListChanged=True):
                 await client.call("unlisten", {"cut": cut})
@@ -185,7 +186,6 @@ async def test_a_stream_of_changes_that_ends_is_opened_again(
                 client.heard.clear()
                 shown = text_of(await client.call("toggle")) == "extra is True"
                 await until(lambda: client.of(TOOLS_CHANGED))
-                offer = front.relay.catalogue.offer("one")
                 await until(lambda shown=shown: ("extra" in [tool.key for tool in offer.items(TOOLS)]) is shown)
 
 
