@@ -136,6 +136,10 @@ class Catalogue:
         if server not in self._running:
             self._running[server] = spawn(self._read_wanted(server), name=f"lists of {server}")
 
+    def is_reading(self, server: str) -> bool:
+        """True while the server's lists are being read."""
+        return server in self._running
+
     async def settled(self, server: str) -> None:
         """Return once no reading of the server's lists runs."""
         while (task := self._running.get(server)) is not None:

@@ -14,7 +14,6 @@ from callboard.engine.relay.exchange import Exchange, progress_token
 from callboard.engine.relay.private import PrivateLink
 from callboard.engine.relay.router import text_member
 from callboard.engine.relay.sessions import Session, initialize_result
-from callboard.engine.relay.views import list_result
 from callboard.engine.upstream.base import Answer, Params
 
 if TYPE_CHECKING:
@@ -102,8 +101,7 @@ class LegacyEra:
         if "" in params:
             raise invalid("params must be an object")
         if method in BY_METHOD:
-            kind = BY_METHOD[method]
-            exchange.complete(Answer(result=list_result(kind, self._relay.view(scope).list_bytes(kind), modern=False)))
+            self._relay.answer_list(scope, exchange)
         elif method == "ping":
             exchange.complete(_EMPTY)
         elif method == "logging/setLevel":

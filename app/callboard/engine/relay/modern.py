@@ -25,7 +25,6 @@ from callboard.engine.relay.link import ServerLink, wanted_level
 from callboard.engine.relay.listeners import FILTER, Subscription
 from callboard.engine.relay.private import PrivateLink
 from callboard.engine.relay.router import text_member
-from callboard.engine.relay.views import list_result
 from callboard.engine.tasks import spawn
 from callboard.engine.upstream.base import Answer, Params
 
@@ -141,8 +140,7 @@ class ModernEra:
     def _handle(self, scope: str, exchange: Exchange) -> None:
         method = exchange.method
         if method in BY_METHOD:
-            kind = BY_METHOD[method]
-            exchange.complete(Answer(result=list_result(kind, self._relay.view(scope).list_bytes(kind), modern=True)))
+            self._relay.answer_list(scope, exchange)
         elif method == "server/discover":
             if scope and self._relay.links[scope].upstream is None:
                 spawn(self._discover_later(scope, exchange), name=f"wait for {scope}")

@@ -18,7 +18,7 @@ from callboard.engine.calls.log import CallLog
 from callboard.engine.calls.record import error_said, says_error
 from callboard.engine.relay.bridge import to_modern_client
 from callboard.engine.relay.callers import name_caller
-from callboard.engine.relay.catalogue import RESOURCES, TEMPLATES, TOOLS, Catalogue, Kind
+from callboard.engine.relay.catalogue import BY_METHOD, RESOURCES, TEMPLATES, TOOLS, Catalogue, Kind
 from callboard.engine.relay.delivery import Delivery
 from callboard.engine.relay.envelope import Raw, decode_json, raw_json
 from callboard.engine.relay.errors import RpcError
@@ -30,14 +30,15 @@ from callboard.engine.relay.private import PrivateLink, PrivateLinks, PrivateSer
 from callboard.engine.relay.router import Router, text_member
 from callboard.engine.relay.seal import Seal
 from callboard.engine.relay.sessions import Session, Sessions
-from callboard.engine.relay.views import View
+from callboard.engine.relay.views import View, list_result
 from callboard.engine.tasks import spawn
 from callboard.engine.upstream.answers import error_text
-from callboard.engine.upstream.base import Params, Upstream
+from callboard.engine.upstream.base import Answer, Params, Upstream
 
 log = logging.getLogger(__name__)
 
 GREET_SECONDS = 10.0  # clients wait for twenty and more
+READ_SECONDS = 3.0  # for which a request waits for lists that are being read for the first time
 NOTICE_DELAY = 0.05  # changes within this many seconds become one notification
 
 
@@ -152,12 +153,31 @@ class Relay:
 
     # requests
 
-    def submit(self, scope: str, exchange: Exchange, session: Session | None) -> None:
+    def answer_list(self, scope: str, exchange: Exchange) -> None:
+        """Answer a request for a list from memory, once what is on its way for the first time has come."""
+        if self.unread(scope):
+            spawn(self._list_when_read(scope, exchange), name="wait for lists")
+        else:
+            self._list(scope, exchange)
+
+    async def _list_when_read(self, scope: str, exchange: Exchange) -> None:
+        await self.read(scope)
+        self._list(scope, exchange)
+
+    def _list(self, scope: str, exchange: Exchange) -> None:
+        kind = BY_METHOD[exchange.method]
+        items = self.view(scope).list_bytes(kind)
+        exchange.complete(Answer(result=list_result(kind, items, modern=exchange.modern)))
+
+    def submit(self, scope: str, exchange: Exchange, session: Session | None, *, waited: bool = False) -> None:
         """Route a client's request to its server; everything else happens on the exchange."""
         self.watch.add(exchange)
         try:
             link, params, shown = self.router.route(scope, exchange.method, exchange.params)
         except RpcError as error:
+            if not waited and self.unread(scope):
+                spawn(self._submit_when_read(scope, exchange, session), name="wait for lists")
+                return
             answer = error.answer()
             exchange.complete(to_modern_client(exchange.method, answer) if exchange.modern else answer)
             return
@@ -172,6 +192,29 @@ class Relay:
             link.submit(exchange, delivery.send)
         else:
             spawn(self._submit_later(link, exchange, delivery.send), name=f"wait for {link.name}")
+
+    def unread(self, scope: str) -> list[str]:
+        """The servers of a scope of which nothing is known yet, though it is on its way.
+
+        On the aggregate only those that are connected and being read, so that one that is slow to start delays nobody.
+        """
+        if scope:
+            return [] if self.catalogue.known(scope) or scope not in self.links else [scope]
+        return [name for name in self.links if self.catalogue.is_reading(name) and not self.catalogue.known(name)]
+
+    async def read(self, scope: str) -> None:
+        """Return once nothing of a scope is unread, or after some seconds."""
+        with contextlib.suppress(TimeoutError, CallboardError):
+            async with asyncio.timeout(READ_SECONDS):
+                if scope:
+                    await self.servers.upstream(scope)
+                for name in self.unread(scope):
+                    await self.catalogue.settled(name)
+
+    async def _submit_when_read(self, scope: str, exchange: Exchange, session: Session | None) -> None:
+        await self.read(scope)
+        if not exchange.done:
+            self.submit(scope, exchange, session, waited=True)
 
     def link_for(self, link: ServerLink, exchange: Exchange, session: Session | None) -> ServerLink:
         """The link that a client's messages go to: a private one where the server's processes are not shared."""
