@@ -112,9 +112,9 @@ async def test_a_call_that_takes_too_long_is_given_up(either: TestGateway, monke
 
 async def test_progress_shows_that_a_call_is_alive(either: TestGateway, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("callboard.engine.relay.exchange.Watch.TICK", 0.02)
-    either.servers.limit = 0.2
+    either.servers.limit = 0.6
     async with either.modern("one") as client:
-        alive = await client.call("progress", {"steps": 8, "ms": 50}, progressToken="p")
+        alive = await client.call("progress", {"steps": 9, "ms": 100}, progressToken="p")
         assert text_of(alive) == "done"
         either.servers.limit = 0.06
         endless = await client.call("progress", {"steps": 10_000, "ms": 10}, progressToken="p")
@@ -126,8 +126,8 @@ async def test_the_limit_resets_without_a_token_of_the_client(
 ) -> None:
     """The server tells us of its progress even where the client does not care."""
     monkeypatch.setattr("callboard.engine.relay.exchange.Watch.TICK", 0.02)
-    either.servers.limit = 0.2
+    either.servers.limit = 0.6
     async with either.modern("one") as client:
-        answer = await client.call("progress", {"steps": 8, "ms": 50})
+        answer = await client.call("progress", {"steps": 9, "ms": 100})
         assert "result" in answer
         assert client.heard == []

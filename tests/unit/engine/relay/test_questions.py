@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import time
 from typing import Any
 
 import pytest
@@ -270,23 +271,29 @@ async def test_questions_end_with_the_server(legacy: TestGateway, era: str) -> N
         assert answer["error"]["data"]["signal"] == "SIGKILL"
 
 
+async def beyond_its_limits(front: TestGateway) -> None:
+    """Let the only call's time run out, the hard limit too, while its client thinks."""
+    exchange = next(iter(front.relay.links["one"].in_flight))
+    end = time.monotonic() + 0.1
+    exchange.deadline = exchange.expires = end
+    await until(lambda: time.monotonic() > end + 0.1)
+    assert not exchange.done
+
+
 async def test_the_persons_time_is_not_the_servers(legacy: TestGateway, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who thinks longer than the server may work finds the call still there, and its limit begun anew."""
     monkeypatch.setattr("callboard.engine.relay.exchange.Watch.TICK", 0.02)
-    legacy.servers.limit = 0.05
     async with legacy.legacy("one", **ASKED) as old, legacy.modern("one", **ASKED) as new:
         able(new)
         await old.initialize()
-        task = asyncio.create_task(old.call("elicit"))
+        task = asyncio.create_task(old.call("elicit", {"ms": 50}))
         question = (await until(lambda: old.of("elicitation/create")))[0]
-        exchange = next(iter(legacy.relay.links["one"].in_flight))
-        await until(lambda: asyncio.get_running_loop().time() > exchange.started + 0.6)  # beyond the hard limit too
+        await beyond_its_limits(legacy)
         await old.post({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}})
         assert text_of(await task) == "hello None"
 
         result = await asked(new)
-        exchange = next(iter(legacy.relay.links["one"].in_flight))
-        await until(lambda: asyncio.get_running_loop().time() > exchange.started + 0.6)
+        await beyond_its_limits(legacy)
         retry = {"name": "elicit", "arguments": {}, **new.retry(result)}
         assert text_of(await new.request("tools/call", retry)) == "hello Ann"
 
