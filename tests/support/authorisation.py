@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import httpx2
+import jwt
 
 from tests.support.site import Said, Seen, Site, data
 
@@ -67,6 +68,7 @@ class AuthorisedServer(Site):
         self.codes: dict[str, dict[str, str]] = {}
         self.renewals = 0
         self._numbers = itertools.count(1)
+        self._assertions: set[str] = set()
 
     @property
     def mcp(self) -> str:
@@ -227,6 +229,8 @@ class AuthorisedServer(Site):
 
     def _client(self, seen: Seen) -> str | None:
         form, header = seen.form, seen.headers.get("authorization", "")
+        if "client_assertion" in form:
+            return self._signed(form)
         if header.startswith("Basic "):
             name, _, secret = base64.b64decode(header.removeprefix("Basic ")).decode().partition(":")
             return name if self.clients.get(name, {}).get("client_secret") == secret else None
@@ -236,6 +240,20 @@ class AuthorisedServer(Site):
         if name not in self.clients or self.clients[name].get("client_secret") != form.get("client_secret"):
             return None
         return name
+
+    def _signed(self, form: dict[str, str]) -> str | None:
+        """The client of an assertion (RFC 7523 section 3), which is for us and was not seen before."""
+        name = form["client_id"]
+        key = self.clients.get(name, {}).get("public_key")
+        try:
+            claims = jwt.decode(
+                form["client_assertion"], key, algorithms=["ES256", "RS256", "EdDSA"], audience=self.issuer
+            )
+        except jwt.InvalidTokenError:
+            return None
+        fresh = claims["jti"] not in self._assertions
+        self._assertions.add(claims["jti"])
+        return name if fresh and claims["iss"] == claims["sub"] == name else None
 
     def _by_code(self, client: str, form: dict[str, str]) -> Said:
         asked = self.codes.pop(form["code"], None)

@@ -337,6 +337,8 @@ async def test_authentication_of_a_remote_server(make_form: MakeForm, engine: Me
     enter(header.edit, "X-Key")  # type: ignore[attr-defined]
     await checked(engine, form)
     assert form.fields.filled().entry["auth"] == {"type": "api_key", "secret": "github-token", "header": "X-Key"}
+    auth.type.box.setCurrentIndex(auth.type.box.findData(""))
+    assert "auth" not in form.fields.filled().entry
     auth.type.box.setCurrentIndex(auth.type.box.findData("none"))
     assert form.fields.filled().entry["auth"] == {"type": "none"}
     auth.type.box.setCurrentIndex(auth.type.box.findData("api_key"))
@@ -344,6 +346,27 @@ async def test_authentication_of_a_remote_server(make_form: MakeForm, engine: Me
     await checked(engine, form)
     await save(form)
     assert engine.servers["remote"]["auth"] == {"type": "api_key", "secret": "github-token", "header": "X-Key"}
+
+
+async def test_a_sign_in_with_a_client_of_ones_own(make_form: MakeForm, engine: MemoryEngine) -> None:
+    form = make_form("remote")
+    auth = field(form, "auth")
+    assert isinstance(auth, AuthFields)
+    auth.type.box.setCurrentIndex(auth.type.box.findData("oauth"))
+    assert auth.rows["client_id"].problem == "Enter the client ID that belongs to the secret."
+    enter(auth.rows["client_id"].field.edit, "mine")  # type: ignore[attr-defined]
+    enter(auth.rows["issuer"].field.edit, "https://as.example.com")  # type: ignore[attr-defined]
+    grant = auth.rows["grant"].field
+    grant.box.setCurrentIndex(grant.box.findData("client-credentials"))  # type: ignore[attr-defined]
+    await checked(engine, form)
+    await save(form)
+    assert engine.servers["remote"]["auth"] == {
+        "type": "oauth",
+        "grant": "client-credentials",
+        "client_id": "mine",
+        "secret": "github-token",
+        "issuer": "https://as.example.com",
+    }
 
 
 async def test_agents_and_lists(make_form: MakeForm, engine: MemoryEngine, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ browser, lets one request at a time through, and after a restart sends refresh t
 authorisation server.
 """
 
+import re
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -214,11 +215,18 @@ def method_for(secret: str, offered: tuple[str, ...]) -> str:
 
 async def assertion(client: Client, issuer: str) -> dict[str, str]:
     """The proof of a client that has a private key (RFC 7523 section 2.2); raises ``remote-certificate``."""
+    key = _pem(client.secret)
     parameters = SignedJWTParameters(
-        issuer=client.id, subject=client.id, signing_key=client.secret, signing_algorithm=_algorithm(client.secret)
+        issuer=client.id, subject=client.id, signing_key=key, signing_algorithm=_algorithm(key)
     )
     signed = await parameters.create_assertion_provider()(issuer)
     return {"client_assertion_type": _ASSERTION, "client_assertion": signed}
+
+
+def _pem(text: str) -> str:
+    """A key as it was before it went through a field of one line."""
+    found = re.fullmatch(r"(-----BEGIN [A-Z ]+-----)\s*([A-Za-z0-9+/=\s]+?)\s*(-----END [A-Z ]+-----)\s*", text)
+    return "\n".join([found[1], *found[2].split(), found[3], ""]) if found else text
 
 
 def _algorithm(key: str) -> str:

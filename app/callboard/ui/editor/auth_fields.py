@@ -18,11 +18,12 @@ translate = QCoreApplication.translate
 
 # which fields each type has, in the order in which they are shown
 FIELDS_OF: dict[str, tuple[str, ...]] = {
+    "": (),
     "none": (),
     "bearer": ("secret",),
     "api_key": ("secret", "header"),
     "custom_header": ("header", "secret"),
-    "oauth": ("client_id", "secret", "scopes"),
+    "oauth": ("grant", "client_id", "secret", "issuer", "scopes", "client_metadata"),
     "mtls": ("certificate", "key", "secret", "ca"),
 }
 NEEDS_SECRET = frozenset({"bearer", "api_key", "custom_header"})
@@ -116,7 +117,18 @@ class AuthFields(Field):
             found["secret"] = self.tr("Enter the value that the server expects.")
         if self.type.state() == "mtls" and not self.rows["certificate"].field.state():
             found["certificate"] = self.tr("Choose the certificate's file.")
+        if self.type.state() == "oauth":
+            found |= self._client_problems()
         return found
+
+    def _client_problems(self) -> dict[str, str]:
+        """A client that was registered by hand is whole or not there."""
+        if self.rows["client_id"].field.state():
+            alone = self.rows["grant"].field.state() == "client-credentials" and not self.secret.is_filled
+            return {"secret": self.tr("A program that signs in by itself needs a secret.")} if alone else {}
+        if self.secret.is_filled or self.rows["grant"].field.state() == "client-credentials":
+            return {"client_id": self.tr("Enter the client ID that belongs to the secret.")}
+        return {}
 
     def show_problems(self, problems: Mapping[str, str]) -> list[str]:
         """Below the part that each belongs to."""
@@ -163,7 +175,7 @@ class AuthFields(Field):
 
     def _read(self) -> Any:
         kind = self.type.state()
-        if kind == "none" and self._raw is None:
+        if not kind:
             return None
         written: Entry = self._raw if isinstance(self._raw, dict) else {}
         entry: Entry = {"type": kind}
@@ -188,22 +200,33 @@ class AuthFields(Field):
         return {
             "certificate": PathField(kit, self.tr("Certificate (PEM file)"), folder=False),
             "key": PathField(kit, self.tr("Private key, if it has a file of its own"), folder=False),
+            "grant": ChoiceField(self.tr("Who signs in"), _grants()),
             "client_id": TextField(self.tr("Client ID, if the server gave you one"), fixed=True),
             "header": TextField(self.tr("Header"), fixed=True),
             "secret": SecretField(kit, desk, self.tr("Token")),
+            "issuer": TextField(self.tr("Address of the sign-in server that gave the client ID"), fixed=True),
             "scopes": LinesField(self.tr("Scopes, one per line"), rows=2),
+            "client_metadata": TextField(self.tr("Address of a client document of your own"), fixed=True),
             "ca": PathField(kit, self.tr("Certificate authority, if it is your own"), folder=False),
         }
 
 
 def _types() -> list[tuple[str, str]]:
     return [
+        ("", translate("AuthFields", "Sign in if the server asks for it")),
         ("none", translate("AuthFields", "None")),
         ("bearer", translate("AuthFields", "Bearer token")),
         ("api_key", translate("AuthFields", "API key")),
         ("custom_header", translate("AuthFields", "Header of your own")),
         ("oauth", translate("AuthFields", "OAuth sign-in")),
         ("mtls", translate("AuthFields", "Client certificate")),
+    ]
+
+
+def _grants() -> list[tuple[str, str]]:
+    return [
+        ("authorization-code", translate("AuthFields", "You, in the browser")),
+        ("client-credentials", translate("AuthFields", "The program itself, with client ID and secret")),
     ]
 
 
@@ -214,7 +237,7 @@ def _secret_label(kind: str) -> str:
         case "custom_header":
             return translate("AuthFields", "Value")
         case "oauth":
-            return translate("AuthFields", "Client secret, if there is one")
+            return translate("AuthFields", "Client secret or private key, if there is one")
         case "mtls":
             return translate("AuthFields", "Passphrase, if there is one")
         case _:

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from callboard.core.errors import CallboardError
 from callboard.engine.sign_in.grant import Grant
@@ -219,6 +221,27 @@ async def test_a_program_signs_in_by_itself(stand: Stand) -> None:
         server.expire()
         error = await stand.refused(server.mcp, **given)
         assert (error.code, "invalid_client" in error.message) == ("sign-in-failed", True)
+
+
+@pytest.mark.parametrize("kind", ["ec", "rsa", "ed25519"])
+@pytest.mark.parametrize("lines", [True, False])
+async def test_a_program_can_prove_itself_with_a_key(stand: Stand, kind: str, lines: bool) -> None:
+    keys: dict[str, Any] = {
+        "ec": lambda: ec.generate_private_key(ec.SECP256R1()),
+        "rsa": lambda: rsa.generate_private_key(65537, 2048),
+        "ed25519": ed25519.Ed25519PrivateKey.generate,
+    }
+    key = keys[kind]()
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    given = {"client_id": "robot", "client_secret": pem if lines else " ".join(pem.split("\n")), "as_program": True}
+    async with AuthorisedServer(methods=["private_key_jwt"], refreshes=False) as server:
+        server.clients["robot"] = {"public_key": key.public_key()}
+        async with stand.connected(server.mcp, **given) as upstream:
+            assert await call(upstream) == "robot"
+            server.expire()
+            assert await calls(upstream, 3) == ["robot"] * 3
+        assert len(server.requests("/token")) == 2
+        assert pem.split("\n")[1] not in repr(stand.desk.view("one"))
 
 
 async def test_it_is_kept_from_one_start_to_the_next(stand: Stand, tmp_path: Path) -> None:
