@@ -49,6 +49,7 @@ CANCELLED = "cancelled"
 LOAD_FAILED = "agent-load"
 RAISED = "agent-raised"  # the agent raised an exception
 REPORTED = "agent-error"  # the agent said itself that it failed; the message is meant for the caller
+TOOL_FAILED = "tool-failed"  # a tool of the agent's said so, in words of its own
 BAD_TOOL = "tool-unknown"
 
 

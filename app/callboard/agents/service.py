@@ -12,12 +12,24 @@ from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from callboard.agents.arguments import ArgumentsError
-from callboard.agents.contract import REPORTED, Blob, Data, Part, Text, part_to_wire
+from callboard.agents.contract import (
+    BAD_TOOL,
+    CANCELLED,
+    LOAD_FAILED,
+    RAISED,
+    REPORTED,
+    TOOL_FAILED,
+    Blob,
+    Data,
+    Part,
+    Text,
+    part_to_wire,
+)
 from callboard.agents.contract import Link as LinkPart
 from callboard.agents.conversations import Caller, ConversationError, Conversations, Held
 from callboard.agents.exposing import ATTACHMENTS, CONVERSATION, REQUEST, ExposeError, Tool, proper_name, tools_of
 from callboard.agents.keeper import AnyLink, Keeper, MakeLink
-from callboard.agents.link import AgentError, Message, Outcome, WorkerLink
+from callboard.agents.link import GONE, AgentError, Message, Outcome, WorkerLink
 from callboard.agents.progress import Progress, Report
 from callboard.agents.results import (
     META_CONVERSATION,
@@ -39,6 +51,7 @@ from callboard.system.paths import find_paths
 log = logging.getLogger(__name__)
 
 META_ERROR: Final = "callboard/error"
+_OWN_CODES: Final = frozenset({BAD_TOOL, CANCELLED, GONE, LOAD_FAILED, RAISED, REPORTED, TOOL_FAILED, "agent-python"})
 _ENCODED: Final = ";base64"
 
 
@@ -170,9 +183,9 @@ class Service:
             conversations.give_back(held, size + _size(outcome.parts), outcome.state)
 
         outcome = await self._run(tool.keeper, message, report, link, ended)
-        result = self._result(tool, outcome, caller)
+        result = finished(self._result(tool, outcome, caller))
         self._name_conversation(tool, result, outcome, held, turn)
-        return finished(result)
+        return result
 
     async def _run(
         self,
@@ -224,8 +237,10 @@ class Service:
             number = meta["id"] = secrets.token_hex(4)
             log.error("Error %s: %s", number, self._redactor.text(error["traceback"].rstrip()))
             said = f"{kind}: {said} (error {number})" if said else f"{kind} (error {number})"
-        elif code != REPORTED and said and not kind:
+        elif code in _OWN_CODES:
             said = f"{said[:1].upper()}{said[1:]}"
+        elif said and code:  # the agent's own code, which its message need not hold
+            said = f"{said} ({code})"
         result = failed(said, before)
         result.structured = None if not error["message"] else result.structured
         result.meta[META_ERROR] = meta

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from callboard.agents.contract import (
+    TOOL_FAILED,
     AdaptedAgent,
     Blob,
     Context,
@@ -87,7 +88,7 @@ class Served(AdaptedAgent):
         if failed:
             texts = [each.text for each in events if isinstance(each, Text)]
             events = [each for each in events if not isinstance(each, Text)]
-            events.append(Failure("\n".join(texts), "tool-failed"))
+            events.append(Failure("\n".join(texts), TOOL_FAILED))
         return events
 
 
@@ -118,7 +119,7 @@ class ServedFastMCP(Served):
         """What the resource holds."""
         client = await self._session(context.conversation)
         contents = await client.read_resource(uri)
-        return [each.text if hasattr(each, "text") else base64.b64decode(each.blob) for each in contents]
+        return [Text(each.text) if hasattr(each, "text") else _blob(each) for each in contents]
 
     async def close_conversation(self, conversation: Conversation) -> None:
         """End the session."""
@@ -165,7 +166,8 @@ class ServedSdk(Served):
 
     async def read(self, uri: str, context: Context) -> Any:
         """What the resource holds."""
-        return [each.content for each in await self._server.read_resource(uri)]
+        contents = [each.content for each in await self._server.read_resource(uri)]
+        return [Text(each) if isinstance(each, str) else Blob(each) for each in contents]
 
 
 def _library_version(server: Any) -> str:
@@ -185,9 +187,13 @@ def _part(content: Any) -> Any:
     resource = content.resource
     name = unquote(urlsplit(str(resource.uri)).path).rpartition("/")[2]
     if hasattr(resource, "blob"):
-        media_type = _either(resource, "mime_type", "mimeType") or "application/octet-stream"
-        return Blob(base64.b64decode(resource.blob), media_type, name)
+        return _blob(resource, name)
     return Blob(resource.text.encode(), _either(resource, "mime_type", "mimeType") or "text/plain", name)
+
+
+def _blob(resource: Any, name: str = "") -> Blob:
+    media_type = _either(resource, "mime_type", "mimeType") or "application/octet-stream"
+    return Blob(base64.b64decode(resource.blob), media_type, name)
 
 
 def _tool(tool: Any) -> ToolSpec:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from callboard.agents.contract import (
+    TOOL_FAILED,
     AdaptedAgent,
     Answer,
     Context,
@@ -109,7 +110,7 @@ def _answer(result: Any) -> Any:
         return events_of(result)  # says which part it is
     data = Data(value, text=json.dumps(value, indent=2, ensure_ascii=False))
     failed = value.get("success") is False and "error" in value
-    return [data, Failure("", "tool-failed")] if failed else data
+    return [data, Failure("", TOOL_FAILED)] if failed else data
 
 
 def _about(agent: Any) -> dict[str, Any]:
