@@ -33,6 +33,8 @@ _SIMPLE: dict[Any, dict[str, Any]] = {
     datetime.time: {"type": "string", "format": "time"},
 }
 _LISTS = (list, set, frozenset, typing.get_origin(typing.Sequence[int]), typing.get_origin(typing.Iterable[int]))
+# of fields of a TypedDict; there are none in Python 3.10
+_MARKS = tuple(getattr(typing, name) for name in ("Required", "NotRequired") if hasattr(typing, name))
 _PARAMETER_LINE = re.compile(r"^\s*:?(?:param\s+)?\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s+(.+)$")
 
 
@@ -115,6 +117,8 @@ def schema_of(hint: Any) -> dict[str, Any]:
             if isinstance(text, str):
                 schema["description"] = text
         return schema
+    if origin is not None and origin in _MARKS:
+        return schema_of(arguments[0])
     if origin is typing.Literal:
         return {"enum": [item.value if isinstance(item, enum.Enum) else item for item in arguments]}
     if origin in (typing.Union, types.UnionType):
