@@ -30,6 +30,17 @@ printf %s keyring-password |
     echo "session.sh: the keyring did not start" >&2
     exit 1
 }
+# It returns before it has its name on the bus; whoever asks for secrets until then is told that there is no keyring.
+tries=0
+until dbus-send --session --print-reply=literal --dest=org.freedesktop.DBus / \
+    org.freedesktop.DBus.NameHasOwner string:org.freedesktop.secrets 2>/dev/null | grep -q true; do
+    tries=$((tries + 1))
+    [ "$tries" -le 200 ] || {
+        echo "session.sh: the keyring did not come onto the bus" >&2
+        exit 1
+    }
+    sleep 0.05
+done
 CALLBOARD_TEST_SESSION=ready
 export CALLBOARD_TEST_SESSION
 exec "$@"

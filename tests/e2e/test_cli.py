@@ -28,6 +28,8 @@ async def engine(callboard_home: Path) -> AsyncIterator[EngineProcess]:
     """A running engine with the servers of this file."""
     async with EngineProcess(callboard_home, ROSTER) as engine:
         await engine.wait_for("tools", "ready")
+        # a server on demand runs once so that its tools are known
+        await engine.wait_for_view("lazy", lambda view: view.state == "stopped" and view.tools > 0)
         yield engine
 
 
