@@ -20,6 +20,8 @@ NAME = "suite"
 PORT = 4470
 DOCUMENT = "https://conformance-test.local/client-metadata.json"  # what the suite takes for ours
 PATIENCE = 6  # times that the person signs in again before it is enough
+_SECRETS = ("client_secret", "private_key_pem", "valid_jwt")
+_GRANTS = {"auth/client-credentials": "client-credentials", "auth/wif": "jwt-bearer"}
 WANTED = ("remote-sign-in", "remote-scope")
 
 
@@ -39,10 +41,10 @@ class Person:
         scenario = os.environ["MCP_CONFORMANCE_SCENARIO"]
         oauth = OAuthLaunch(
             client_id=context.get("client_id", ""),
-            client_secret=context.get("client_secret") or context.get("private_key_pem", ""),
+            client_secret=next((context[name] for name in _SECRETS if name in context), ""),
             issuer=context.get("issuer", ""),
             client_metadata=DOCUMENT,
-            as_program=scenario.startswith("auth/client-credentials"),
+            grant=next((grant for start, grant in _GRANTS.items() if scenario.startswith(start)), "authorization-code"),
         )
         self._grant = self._desk.use(NAME, RemoteLaunch(url, oauth=oauth))
         self.auth = TokenAuth(self._grant)

@@ -56,6 +56,7 @@ class AuthorisedServer(Site):
         self.server_scopes: list[str] | None = None
         self.challenge_scope = ""
         self.lifetime: Any = 3600
+        self.padding = ""  # of tokens
         self.refreshes = True
         self.rotates = True
         self.denies = ""  # an error instead of a code
@@ -223,6 +224,10 @@ class AuthorisedServer(Site):
                 return self._by_code(client, form)
             case "refresh_token":
                 return self._by_refresh(client, form)
+            case "urn:ietf:params:oauth:grant-type:jwt-bearer":
+                if form["assertion"] != self.clients[client].get("assertion"):
+                    return data({"error": "invalid_grant"}, 400)
+                return self._give(client, set(form.get("scope", "").split()), form["resource"])
             case "client_credentials":
                 return self._give(client, set(form.get("scope", "").split()), form["resource"])
         return data({"error": "unsupported_grant_type"}, 400)
@@ -276,7 +281,7 @@ class AuthorisedServer(Site):
     def _give(self, client: str, scopes: set[str], resource: str) -> Said:
         number = next(self._numbers)
         refresh = f"refresh-{number}-{'r' * 20}" if self.refreshes else ""
-        token = f"access-{number}-{'a' * 20}"
+        token = f"access-{number}-{'a' * 20}{self.padding}"
         self.tokens[token] = Grantee(client, scopes, resource, refresh)
         said: dict[str, Any] = {"access_token": token, "token_type": "bearer"}
         if self.lifetime is not None:

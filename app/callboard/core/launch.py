@@ -19,10 +19,11 @@ class LocalLaunch:
 
 @dataclass(frozen=True)
 class OAuthLaunch:
-    """How to sign in to a remote server: as a person, or ``as_program`` with credentials of our own.
+    """How to sign in to a remote server; ``grant`` is "authorization-code", "client-credentials" or "jwt-bearer".
 
     ``client_id`` (with ``client_secret``) was registered by hand, with the authorisation server ``issuer`` if that is
-    set; ``client_metadata`` is the address of a Client ID Metadata Document. Each may be empty.
+    set; ``client_metadata`` is the address of a Client ID Metadata Document. Each may be empty. For jwt-bearer the
+    secret is not the client's but the assertion that lets it in.
     """
 
     client_id: str = ""
@@ -30,7 +31,17 @@ class OAuthLaunch:
     issuer: str = ""
     client_metadata: str = ""
     scopes: tuple[str, ...] = ()
-    as_program: bool = False
+    grant: str = "authorization-code"
+
+    @property
+    def as_program(self) -> bool:
+        """True if nobody need agree in a browser."""
+        return self.grant != "authorization-code"
+
+    @property
+    def proof(self) -> str:
+        """What proves that we are the client, empty for a public one."""
+        return "" if self.grant == "jwt-bearer" else self.client_secret
 
 
 @dataclass(frozen=True)

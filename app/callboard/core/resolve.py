@@ -175,7 +175,7 @@ def _oauth(auth: OAuth, values: Values) -> OAuthLaunch:
         issuer=values.fill(auth.issuer),
         client_metadata=auth.client_metadata,
         scopes=tuple(auth.scopes),
-        as_program=auth.grant == "client-credentials",
+        grant=auth.grant,
     )
 
 

@@ -214,8 +214,9 @@ class OAuth(Model):
     """Sign-in through the server's authorisation server.
 
     ``client_id`` and ``secret`` are those of a client that was registered by hand, with the authorisation server
-    ``issuer``; ``client_metadata`` is the address of a Client ID Metadata Document. ``grant`` client-credentials signs
-    in as the program itself, without a person; ``secret`` then holds the client's secret or its private key (PEM).
+    ``issuer``; ``client_metadata`` is the address of a Client ID Metadata Document. The other grants sign in as the
+    program itself, without a person: client-credentials with the client's secret or its private key (PEM), jwt-bearer
+    with an assertion (RFC 7523 section 2.1), which is the secret then.
     """
 
     type: Literal["oauth"]
@@ -223,13 +224,13 @@ class OAuth(Model):
     secret: SecretName | None = None
     issuer: Annotated[Text, AfterValidator(_issuer)] = ""
     client_metadata: Annotated[Text, AfterValidator(_document)] = ""
-    grant: Literal["authorization-code", "client-credentials"] = "authorization-code"
+    grant: Literal["authorization-code", "client-credentials", "jwt-bearer"] = "authorization-code"
     scopes: list[Annotated[Filled, AfterValidator(_scope)]] = []
 
     @model_validator(mode="after")
     def _whole(self) -> "OAuth":
-        if self.grant == "client-credentials" and not (self.client_id and self.secret):
-            raise _wrong("needs client_id and secret where grant is client-credentials")
+        if self.grant != "authorization-code" and not (self.client_id and self.secret):
+            raise _wrong(f"needs client_id and secret where grant is {self.grant}")
         if self.secret and not self.client_id:
             raise _wrong("needs client_id where it has a secret")
         return self

@@ -84,7 +84,8 @@ def _with_sign_in(view: ServerView, sign_in: SignInView | None) -> ServerView:
         step = next((step.name for step in sign_in.steps if step.state == "running"), "")
         return msgspec.structs.replace(view, reason=f"signing in: {step}".rstrip(": "), action=Action.CANCEL)
     if sign_in.state == "failed":
-        action = Action.FILL_IN if sign_in.error_code == "sign-in-client-id" else Action.SIGN_IN
+        fill_in = sign_in.error_code in ("sign-in-client-id", "sign-in-unavailable")
+        action = Action.FILL_IN if fill_in else Action.SIGN_IN
         changes = {"reason": sign_in.message, "error_code": sign_in.error_code, "fix": sign_in.fix, "action": action}
         return msgspec.structs.replace(view, **changes)
     return msgspec.structs.replace(view, action=Action.SIGN_IN)

@@ -100,7 +100,7 @@ def test_a_sign_in_with_oauth() -> None:
         "scopes": ["read", "write"],
     }
     launch = resolve(entry(url="http://h/", auth=auth), VALUES)
-    expected = OAuthLaunch("db.local", "s3cr3t", "https://a/", "", ("read", "write"), True)
+    expected = OAuthLaunch("db.local", "s3cr3t", "https://a/", "", ("read", "write"), "client-credentials")
     assert launch == RemoteLaunch("http://h/", oauth=expected)
     assert "s3cr3t" not in repr(launch)
 

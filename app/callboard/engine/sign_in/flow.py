@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from callboard.engine.upstream import oauth as rules
 
 PERSON_SECONDS: Final = 600.0  # that a person has in the browser
+JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _PING: Final = msgspec.json.encode({"jsonrpc": "2.0", "id": 0, "method": "ping"})
 _BOTH: Final = "application/json, text/event-stream"
 Answer = dict[str, str]
@@ -109,8 +110,8 @@ class Flow:
         if oauth.client_id:
             self._check_issuer(oauth.client_id, authority.issuer)
             self.trace.note(f"the client of the configuration, {oauth.client_id}")
-            method = rules.method_for(oauth.client_secret, authority.token_methods)
-            return Client(oauth.client_id, "given", oauth.client_secret, method, self.redirect_uris[0])
+            method = rules.method_for(oauth.proof, authority.token_methods)
+            return Client(oauth.client_id, "given", oauth.proof, method, self.redirect_uris[0])
         if oauth.client_metadata and authority.takes_documents:
             self.trace.note(f"by its document, {oauth.client_metadata}")
             return Client(oauth.client_metadata, "document", redirect_uri=self.redirect_uris[0])
@@ -144,7 +145,10 @@ class Flow:
         assert oauth is not None
         if oauth.as_program:
             self.trace.note("not needed: the program signs in as itself")
-            return {"grant_type": "client_credentials"} | ({"scope": scope} if scope else {})
+            kind = {"grant_type": "client_credentials"}
+            if oauth.grant == "jwt-bearer":
+                kind = {"grant_type": JWT_BEARER, "assertion": oauth.client_secret}
+            return kind | ({"scope": scope} if scope else {})
         question: rules.Question = rules.ask(authority, client, scope)
         self.trace.note(f"waiting for the answer to {masked_url(question.url)}")
         self.answer = asyncio.get_running_loop().create_future()

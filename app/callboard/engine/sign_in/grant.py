@@ -204,7 +204,7 @@ class Grant:
     def _complete(self, client: Client) -> Client:
         """The client with the secret that the roster has for it."""
         given = client.kind == "given"
-        return msgspec.structs.replace(client, secret=self.oauth.client_secret) if given else client
+        return msgspec.structs.replace(client, secret=self.oauth.proof) if given else client
 
     # an attempt
 

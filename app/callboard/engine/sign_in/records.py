@@ -90,7 +90,7 @@ def canonical(url: str) -> str:
 
 def secret_name(url: str, oauth: OAuthLaunch) -> str:
     """Under which name of the secret store the record of a resource lies; another client is another sign-in."""
-    who = "\0".join((canonical(url), oauth.client_id, str(oauth.as_program)))
+    who = "\0".join((canonical(url), oauth.client_id, oauth.grant))
     return SECRET_PREFIX + hashlib.sha256(who.encode()).hexdigest()[:32]
 
 

@@ -1,5 +1,6 @@
 """The exchanges of a sign-in: bounded, recorded, and only with addresses that may be trusted with secrets."""
 
+import asyncio
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -14,7 +15,7 @@ from callboard.engine.sign_in.trace import Trace, masked_url, shown_body
 if TYPE_CHECKING:
     import httpx2
 
-SECONDS: Final = 15.0  # for one exchange
+SECONDS: Final = 15.0  # for each part of an exchange
 LARGEST: Final = 1024 * 1024  # bytes of an answer that are read
 MAX_REDIRECTS: Final = 3
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -119,9 +120,12 @@ class Web:
         began = time.perf_counter()
         sent = SignInRequest(method=method, url=masked_url(url), sent=shown_body(body, headers.get("content-type", "")))
         try:
-            async with self._client.stream(method, url, headers=headers, content=body or None) as answer:
+            async with (
+                asyncio.timeout(2 * SECONDS),
+                self._client.stream(method, url, headers=headers, content=body or None) as answer,
+            ):
                 content = await _read(answer) if whole else b""
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as error:
             lost = failure(error)
             self._record(sent, began, error=lost.message)
             raise CallboardError(lost.code, f"{_host(url)}: {lost.message}", fix=lost.fix) from None

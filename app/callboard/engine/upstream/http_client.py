@@ -101,7 +101,7 @@ def _unusable(message: str) -> CallboardError:
 
 def failure(error: Exception) -> CallboardError:
     """What a failed exchange means."""
-    if isinstance(error, httpx2.TimeoutException):
+    if isinstance(error, httpx2.TimeoutException | TimeoutError):
         return CallboardError("remote-timeout", "The server did not answer in time.")
     if isinstance(error, httpx2.ProxyError):
         return CallboardError("remote-proxy", f"The proxy cannot be used: {_text(error)}.")

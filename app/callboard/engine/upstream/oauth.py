@@ -65,14 +65,13 @@ class Authority:
 async def discover(web: Web, url: str, challenge: Challenge | None, issuer: str) -> Authority:
     """Find the authorisation server of the resource at ``url`` (2026-07-28, authorization-server-discovery).
 
-    ``issuer`` is the one to take where several are named. Raises ``sign-in-failed``, ``remote-failed`` and whatever
-    keeps a server from being reached.
+    ``issuer`` is the one to take where several are named, or none is. Raises ``sign-in-failed``,
+    ``sign-in-unavailable``, ``remote-failed`` and whatever keeps a server from being reached.
     """
     found = await _resource(web, url, challenge.resource_metadata if challenge else "")
-    if found is None:  # as in revision 2025-03-26
-        parts = urlsplit(url)
-        found = [f"{parts.scheme}://{parts.netloc}"], canonical(url), []
-    listed, resource, scopes = found
+    if found is None and not issuer:
+        return await _old(web, url)
+    listed, resource, scopes = found or ([issuer], canonical(url), [])
     wanted = next((one for one in listed if issuer and issuers_match(one, issuer)), listed[0])
     if issuer and not issuers_match(wanted, issuer):
         raise CallboardError(
@@ -82,6 +81,22 @@ async def discover(web: Web, url: str, challenge: Challenge | None, issuer: str)
         )
     web.check(wanted, "sign-in server")
     return await _authority(web, wanted, resource, tuple(scopes))
+
+
+async def _old(web: Web, url: str) -> Authority:
+    """The authorisation server of a resource that names none: its own host, as in revision 2025-03-26."""
+    parts = urlsplit(url)
+    own = web.check(f"{parts.scheme}://{parts.netloc}", "server")
+    try:
+        return await _authority(web, own, canonical(url), ())
+    except CallboardError as error:
+        if error.code != "sign-in-failed":
+            raise
+        raise CallboardError(
+            "sign-in-unavailable",
+            "The server wants a sign-in, but names no sign-in server.",
+            fix="Enter a token in the server's configuration, if its provider gave you one.",
+        ) from error
 
 
 async def _resource(web: Web, url: str, named: str) -> tuple[list[str], str, list[str]] | None:

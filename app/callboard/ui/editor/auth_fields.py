@@ -124,9 +124,9 @@ class AuthFields(Field):
     def _client_problems(self) -> dict[str, str]:
         """A client that was registered by hand is whole or not there."""
         if self.rows["client_id"].field.state():
-            alone = self.rows["grant"].field.state() == "client-credentials" and not self.secret.is_filled
+            alone = self.rows["grant"].field.state() != "authorization-code" and not self.secret.is_filled
             return {"secret": self.tr("A program that signs in by itself needs a secret.")} if alone else {}
-        if self.secret.is_filled or self.rows["grant"].field.state() == "client-credentials":
+        if self.secret.is_filled or self.rows["grant"].field.state() != "authorization-code":
             return {"client_id": self.tr("Enter the client ID that belongs to the secret.")}
         return {}
 
@@ -227,6 +227,7 @@ def _grants() -> list[tuple[str, str]]:
     return [
         ("authorization-code", translate("AuthFields", "You, in the browser")),
         ("client-credentials", translate("AuthFields", "The program itself, with client ID and secret")),
+        ("jwt-bearer", translate("AuthFields", "The program itself, with an assertion (JWT)")),
     ]
 
 

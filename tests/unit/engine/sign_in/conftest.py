@@ -1,7 +1,7 @@
 """Sign-ins beside a real secret store, servers that use them over real HTTP, and a person with a browser."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from callboard.engine.sign_in.desk import SignIns
 from callboard.engine.upstream.http import HttpUpstream
 from callboard.engine.upstream.signed import TokenAuth
 from tests.support.authorisation import browse
+from tests.unit.engine.secrets.conftest import MemoryKeyring
 from tests.unit.engine.upstream.conftest import Listener, Peer
 
 PORT = 4470
@@ -84,6 +85,18 @@ async def stand(tmp_path: Path, memory_keyring: Any) -> AsyncIterator[Stand]:
     made = Stand(tmp_path)
     yield made
     await made.close()
+
+
+@pytest.fixture
+def small_keyring(memory_keyring: Any) -> Iterator[Any]:
+    """A keyring that takes no value of more than 2,560 bytes, and notes in which threads it is used."""
+    import keyring
+
+    small = MemoryKeyring()
+    small.limit = 2560
+    keyring.set_keyring(small)
+    yield small
+    keyring.set_keyring(memory_keyring)
 
 
 async def call(upstream: HttpUpstream) -> str:

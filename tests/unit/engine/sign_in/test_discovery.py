@@ -114,6 +114,19 @@ async def test_a_server_elsewhere_cannot_send_us_to_this_computer(
         assert not [one for one in server.seen if one.path == OAUTH]
 
 
+async def test_where_nothing_is_said_the_issuer_of_the_configuration_is_asked(stand: Stand) -> None:
+    async with AuthorisedServer(header="none", metadata_at=()) as server, AuthorisedServer() as other:
+        view, *_ = await stand.agree(server.mcp, issuer=other.url)
+        assert (view.state, view.issuer, view.resource) == ("signed-in", other.url, server.mcp)
+
+
+async def test_a_server_that_says_nothing_at_all_is_told_apart(stand: Stand) -> None:
+    async with AuthorisedServer(header="none", metadata_at=(), server_metadata_at=()) as server:
+        view = await stand.begin(server.mcp)
+        assert (view.state, view.error_code) == ("failed", "sign-in-unavailable")
+        assert "Enter a token" in view.fix
+
+
 async def test_the_issuer_of_the_configuration_is_taken_or_none(stand: Stand) -> None:
     async with AuthorisedServer() as server:
         server.issuers = ["https://first.example.com", server.url]

@@ -190,7 +190,7 @@ async def test_a_key_that_cannot_be_read_is_said_and_not_shown(stand: Stand) -> 
     async with AuthorisedServer() as server:
         key = "-----BEGIN PRIVATE KEY-----\nno key\n-----END PRIVATE KEY-----"
         with pytest.raises(CallboardError) as caught:
-            async with stand.connected(server.mcp, client_id="mine", client_secret=key, as_program=True):
+            async with stand.connected(server.mcp, client_id="mine", client_secret=key, grant="client-credentials"):
                 pass
         assert caught.value.code == "remote-certificate"
         assert "no key" not in caught.value.message

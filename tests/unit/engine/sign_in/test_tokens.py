@@ -209,7 +209,7 @@ async def test_which_scopes_are_asked_for(
 
 
 async def test_a_program_signs_in_by_itself(stand: Stand) -> None:
-    given = {"client_id": "robot", "client_secret": "hush-hush", "as_program": True, "scopes": ("read",)}
+    given = {"client_id": "robot", "client_secret": "hush-hush", "grant": "client-credentials", "scopes": ("read",)}
     async with AuthorisedServer(methods=["client_secret_basic"], calls_need="write", refreshes=False) as server:
         server.clients["robot"] = {"client_secret": "hush-hush"}
         async with stand.connected(server.mcp, **given) as upstream:
@@ -233,7 +233,11 @@ async def test_a_program_can_prove_itself_with_a_key(stand: Stand, kind: str, li
     }
     key = keys[kind]()
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-    given = {"client_id": "robot", "client_secret": pem if lines else " ".join(pem.split("\n")), "as_program": True}
+    given = {
+        "client_id": "robot",
+        "client_secret": pem if lines else " ".join(pem.split("\n")),
+        "grant": "client-credentials",
+    }
     async with AuthorisedServer(methods=["private_key_jwt"], refreshes=False) as server:
         server.clients["robot"] = {"public_key": key.public_key()}
         async with stand.connected(server.mcp, **given) as upstream:
@@ -242,6 +246,36 @@ async def test_a_program_can_prove_itself_with_a_key(stand: Stand, kind: str, li
             assert await calls(upstream, 3) == ["robot"] * 3
         assert len(server.requests("/token")) == 2
         assert pem.split("\n")[1] not in repr(stand.desk.view("one"))
+
+
+async def test_a_program_is_let_in_by_an_assertion(stand: Stand) -> None:
+    given = {"client_id": "robot", "client_secret": "an.assert.ion", "grant": "jwt-bearer", "scopes": ("read",)}
+    async with AuthorisedServer(methods=["none"], refreshes=False) as server:
+        server.clients["robot"] = {"assertion": "an.assert.ion"}
+        async with stand.connected(server.mcp, **given) as upstream:
+            assert await call(upstream) == "robot read"
+        assert "client_secret" not in server.requests("/token")[0].form
+        assert "an.assert.ion" not in repr(stand.desk.view("one"))
+        server.expire()
+        server.clients["robot"]["assertion"] = "another"
+        error = await stand.refused(server.mcp, **given)
+        assert (error.code, "invalid_grant" in error.message) == ("sign-in-failed", True)
+        assert len(server.requests("/token")) == 2  # it is not tried again, nor in another way
+
+
+async def test_a_large_token_is_kept_where_entries_are_small(tmp_path: Path, small_keyring: Any) -> None:
+    """Windows holds 2,560 bytes of UTF-16 in each entry."""
+    stand = Stand(tmp_path)
+    async with AuthorisedServer(padding="x" * 5000) as server:
+        await stand.agree(server.mcp)
+        await stand.close()
+        assert len(small_keyring.values) > 4
+        assert small_keyring.threads == {"secrets"}  # never on the loop's own
+        again = Stand(tmp_path)
+        async with again.connected(server.mcp) as upstream:
+            assert await call(upstream) == "client-1"
+        await again.close()
+        assert len(server.requests("/authorize")) == 1
 
 
 async def test_it_is_kept_from_one_start_to_the_next(stand: Stand, tmp_path: Path) -> None:
