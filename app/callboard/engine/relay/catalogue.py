@@ -7,6 +7,7 @@ and reported; the rest stay.
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 MAX_PAGES: Final = 1000
 MAX_ITEMS: Final = 50_000
 LIST_SECONDS: Final = 60.0
+AGAIN_SECONDS: Final = 0.2  # between two readings of one server: changes come in bursts
 _TWICE: Final = "another one has the same"
 _HEADER_MARK: Final = b'"x-mcp-header"'
 
@@ -95,6 +97,7 @@ class Catalogue:
         self._on_changed = on_changed
         self._offers: dict[str, Offer] = {}
         self._upstreams: dict[str, Upstream] = {}  # whom to ask, the newest connection
+        self._read_at: dict[str, float] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
         self._wanted: dict[str, set[Kind]] = {}
 
@@ -117,6 +120,7 @@ class Catalogue:
         """The server is gone from the roster."""
         self._offers.pop(server, None)
         self._upstreams.pop(server, None)
+        self._read_at.pop(server, None)
         task = self._running.pop(server, None)
         if task is not None:
             task.cancel()
@@ -126,15 +130,22 @@ class Catalogue:
 
     def ended(self, server: str) -> None:
         """The server stopped: its lists are now the last known ones."""
+        self._upstreams.pop(server, None)
         if server in self._offers:
             self._offers[server].cached = True
 
     def read(self, server: str, upstream: Upstream, kinds: tuple[Kind, ...] = KINDS) -> None:
-        """Read lists of a server anew. At most one reading runs per server; what is wanted meanwhile follows once."""
+        """Read lists of a server anew.
+
+        At most one reading runs per server; what is wanted meanwhile, or soon after, follows once.
+        """
+        pause = 0.0
+        if self._upstreams.get(server) is upstream:
+            pause = self._read_at.get(server, 0.0) + AGAIN_SECONDS - time.monotonic()
         self._upstreams[server] = upstream
         self._wanted.setdefault(server, set()).update(kinds)
         if server not in self._running:
-            self._running[server] = spawn(self._read_wanted(server), name=f"lists of {server}")
+            self._running[server] = spawn(self._read_wanted(server, pause), name=f"lists of {server}")
 
     def is_reading(self, server: str) -> bool:
         """True while the server's lists are being read."""
@@ -152,17 +163,25 @@ class Catalogue:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _read_wanted(self, server: str) -> None:
+    async def _read_wanted(self, server: str, pause: float) -> None:
         try:
-            while wanted := self._wanted.pop(server, None):
-                upstream = self._upstreams[server]
+            while self._wanted.get(server):
+                if pause > 0:
+                    await asyncio.sleep(pause)
+                pause = AGAIN_SECONDS
+                wanted = self._wanted.pop(server)
+                upstream = self._upstreams.get(server)
+                if upstream is None:
+                    return  # it ended; the next connection is read anew
                 for kind in KINDS:
                     if kind in wanted and not upstream.closed.done():
                         await self._read_kind(server, upstream, kind)
+                self._read_at[server] = time.monotonic()
                 self.offer(server).cached = upstream.closed.done()
                 await self._remember(server)
         finally:
-            self._running.pop(server, None)
+            if self._running.get(server) is asyncio.current_task():
+                del self._running[server]
 
     async def _read_kind(self, server: str, upstream: Upstream, kind: Kind) -> None:
         offer = self.offer(server)

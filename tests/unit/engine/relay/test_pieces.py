@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from callboard.core.errors import CallboardError
 from callboard.engine.relay import bridge, seal
+from callboard.engine.relay import catalogue as catalogue_module
 from callboard.engine.relay.catalogue import PROMPTS, TOOLS, Catalogue, Kind
 from callboard.engine.relay.envelope import (
     Raw,
@@ -27,6 +28,7 @@ from callboard.engine.relay.envelope import (
 from callboard.engine.relay.seal import Seal
 from callboard.engine.relay.views import _fits
 from callboard.engine.upstream.base import Answer, Closed, Params, ServerInfo
+from tests.support.gateway import until
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 JSON: st.SearchStrategy[Any] = st.recursive(
@@ -222,7 +224,8 @@ def names(catalogue: Catalogue, kind: Kind = TOOLS) -> list[str]:
     return [item.key for item in catalogue.offer("one").items(kind)]
 
 
-async def test_what_is_wanted_while_lists_are_read_follows_once() -> None:
+async def test_what_is_wanted_while_lists_are_read_follows_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue_module, "AGAIN_SECONDS", 0)
     changed: list[Kind] = []
     catalogue = Catalogue(None, lambda server, kind: changed.append(kind))
     server: Any = Server(tools={}, prompts={})
@@ -242,7 +245,8 @@ async def test_what_is_wanted_while_lists_are_read_follows_once() -> None:
     assert changed == [TOOLS, PROMPTS, TOOLS]
 
 
-async def test_a_server_started_anew_while_the_old_one_was_read_is_read() -> None:
+async def test_a_server_started_anew_while_the_old_one_was_read_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue_module, "AGAIN_SECONDS", 0)
     catalogue = Catalogue(None, lambda server, kind: None)
     old: Any = Server(tools={})
     catalogue.read("one", old)
@@ -256,6 +260,24 @@ async def test_a_server_started_anew_while_the_old_one_was_read_is_read() -> Non
     assert names(catalogue) == ["a"]
     assert not catalogue.offer("one").cached
     assert catalogue.offer("one").problems == []
+
+
+async def test_changes_soon_after_a_reading_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue_module, "AGAIN_SECONDS", 0.1)
+    catalogue = Catalogue(None, lambda server, kind: None)
+    server: Any = Server(tools={})
+    catalogue.read("one", server)
+    await step()
+    server.answer("a")
+    await catalogue.settled("one")
+    for _ in range(5):
+        catalogue.read("one", server)
+        await step()
+    assert len(server.asked) == 1
+    await until(lambda: len(server.asked) == 2)
+    server.answer("b")
+    await catalogue.settled("one")
+    assert names(catalogue) == ["b"]
 
 
 async def test_a_forgotten_server_is_not_read_on() -> None:
