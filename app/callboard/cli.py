@@ -150,7 +150,15 @@ def _add_agent(commands: _Commands) -> None:
         metavar="NAME=VALUE",
         help="any setting of an agent in the roster; repeat it",
     )
-    command.set_defaults(handle=_agent_serve)
+    command.set_defaults(handle=_agent, action="serve")
+    text = "list the agents in a file or module, or what one of them offers"
+    command = actions.add_parser("list", help=text, description=_sentence(text))
+    command.add_argument(
+        "agent", metavar="PLACE", help="a file or module, or an agent as `callboard agent serve` takes it"
+    )
+    command.add_argument("--python", metavar="PATH", help="the interpreter that has the agent's packages")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(handle=_agent, action="list")
 
 
 def _add_servers(commands: _Commands) -> None:
@@ -235,16 +243,16 @@ def _connect(options: argparse.Namespace) -> int:
     return bridge(server=options.server, client=options.client, url=options.url, token_variable=options.token_env)
 
 
-def _agent_serve(options: argparse.Namespace) -> int:
-    from callboard.commands.agent import serve
+def _agent(options: argparse.Namespace) -> int:
+    from callboard.commands import agent
     from callboard.commands.arguments import UsageError
     from callboard.commands.terminal import Terminal
     from callboard.core.errors import CallboardError
 
     try:
-        return serve(options)
+        return agent.serve(options) if options.action == "serve" else agent.list_agents(options)
     except UsageError as error:
-        Terminal.standard().error(str(error), "See `callboard agent serve --help`.")
+        Terminal.standard().error(str(error), f"See `callboard agent {options.action} --help`.")
         return USAGE
     except CallboardError as error:
         Terminal.standard().failure(error)

@@ -61,9 +61,11 @@ def quiet_libraries() -> None:
 
 
 def sentence(error: Exception) -> str:
-    """An error as a sentence."""
+    """An error as a sentence. One that begins with the name of a file or a setting keeps it as it is."""
     text = str(error).rstrip(".")
-    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith("?") else ".")
+    word = text.partition(" ")[0]
+    begin = text[:1].upper() if word.isalpha() else text[:1]
+    return begin + text[1:] + ("" if text.endswith("?") else ".")
 
 
 async def _serve_stdio(server: "FastMCP[Any]", service: Service) -> None:

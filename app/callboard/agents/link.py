@@ -69,7 +69,7 @@ class WorkerLink:
         """The worker's process, 0 before it runs."""
         return self._process.pid if self._process is not None else 0
 
-    async def spawn(self, python: str) -> None:
+    async def spawn(self, python: str, cwd: Path | None = None) -> None:
         """Start the process, which gets ready for :meth:`load` by itself. Raises AgentError."""
         python = python or sys.executable
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8:backslashreplace"}
@@ -82,10 +82,11 @@ class WorkerLink:
                 stdout=asyncio.subprocess.PIPE,
                 limit=MAX_LINE,
                 env=environment,
+                cwd=cwd,
             )
         except OSError as error:
             message = f"the interpreter {python} cannot be started: {error.strerror or error}"
-            raise AgentError(_error("agent-python", message)) from error
+            raise AgentError(failure_of("agent-python", message)) from error
 
     async def load(self, agent: str, params: Mapping[str, Any], *, persist: bool, thoughts: bool) -> None:
         """Have the worker load the agent. Raises AgentError with what its own code said."""
@@ -106,7 +107,7 @@ class WorkerLink:
             message = await _next(process.stdout)
             if message is None:
                 code = await process.wait()
-                raise AgentError(_error(GONE, f"the worker ended while it loaded {agent} ({_ending(code)})"))
+                raise AgentError(failure_of(GONE, f"the worker ended while it loaded {agent} ({_ending(code)})"))
             if message["type"] == "refused":
                 raise AgentError(message["error"])
             if message["type"] == "schema":
@@ -118,7 +119,7 @@ class WorkerLink:
     def begin(self, message: Message, on_progress: OnProgress | None) -> tuple[int, asyncio.Future[Outcome]]:
         """Send a call; its number, and what will be its outcome. Raises AgentError if the worker has gone."""
         if not self._open:
-            raise AgentError(_error(GONE, "the agent's worker has ended"))
+            raise AgentError(failure_of(GONE, "the agent's worker has ended"))
         number = next(self._numbers)
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._calls[number] = (future, on_progress)
@@ -179,7 +180,7 @@ class WorkerLink:
         for future, _ in calls.values():
             if not future.done():
                 future.set_result(
-                    Outcome(error=_error(GONE, f"the agent's worker ended during the call ({_ending(code)})"))
+                    Outcome(error=failure_of(GONE, f"the agent's worker ended during the call ({_ending(code)})"))
                 )
 
     def _take(self, message: Message) -> None:
@@ -206,7 +207,8 @@ async def _next(stream: asyncio.StreamReader) -> Message | None:
     return message
 
 
-def _error(code: str, message: str) -> Message:
+def failure_of(code: str, message: str) -> Message:
+    """An ERROR of the contract about which nothing more is known."""
     return {"code": code, "message": message, "kind": "", "traceback": "", "file": "", "line": 0}
 
 

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from callboard.api.agent_schema import AgentLook, AgentLookRequest
 from callboard.api.schema import (
     API_PREFIX,
     CallDetail,
@@ -172,6 +173,11 @@ class EngineClient:
         return await self._send(
             "POST", "/roster/validate", ValidateRequest(name=name, entry=entry, editing=editing), Validation
         )
+
+    async def look_at_agent(self, agent: str, *, python: str = "", cwd: str = "") -> AgentLook:
+        """What there is at a Python agent's place; takes as long as the import of the agent's packages."""
+        request = AgentLookRequest(agent=agent, python=python, cwd=cwd)
+        return await self._send("POST", "/agents/look", request, AgentLook, None)
 
     async def save_entry(self, name: str, edit: EntryEdit) -> RosterEdit:
         """Add or change an entry; raises ``entry-invalid``, ``name-taken``, ``roster-changed``, ``secrets-…``.

@@ -11,10 +11,12 @@ from urllib.parse import parse_qs, unquote
 
 import msgspec
 
+from callboard.api.agent_schema import AgentLookRequest
 from callboard.api.schema import CallRequest, EntryEdit, NetworkChange, SecretValue, UndoRequest, ValidateRequest
 from callboard.api.sign_in_schema import SignInAnswer
 from callboard.core.errors import CallboardError
 from callboard.engine import tasks
+from callboard.engine.agent_look import look
 from callboard.engine.engine import Engine
 from callboard.engine.gateway.http import JSON, Receive, Send, read_body, respond, respond_error
 
@@ -199,6 +201,9 @@ def _routes(engine: Engine) -> list[tuple[str, re.Pattern[str], Handler, Any]]:
     async def sign_out(request: Request) -> Any:
         return await engine.sign_ins.sign_out(request.path[0])
 
+    async def agent_look(request: Request) -> Any:
+        return await look(request.body)
+
     async def validate(request: Request) -> Any:
         return engine.validate(request.body.name, request.body.entry, request.body.editing)
 
@@ -242,6 +247,7 @@ def _routes(engine: Engine) -> list[tuple[str, re.Pattern[str], Handler, Any]]:
         ("DELETE", "/servers/*/sign-in", cancel_sign_in, None),
         ("POST", "/servers/*/sign-out", sign_out, None),
         ("POST", "/servers/*/*", act, None),
+        ("POST", "/agents/look", agent_look, AgentLookRequest),
         ("GET", "/roster", plain(engine.roster_view), None),
         ("POST", "/roster/validate", validate, ValidateRequest),
         ("POST", "/roster/undo", undo, UndoRequest),

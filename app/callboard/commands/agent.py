@@ -1,4 +1,4 @@
-"""``callboard agent serve``: a Python agent as an MCP server of its own, without the engine."""
+"""``callboard agent``: serve a Python agent on its own, without the engine, and look what there is to serve."""
 
 import asyncio
 import json
@@ -8,14 +8,17 @@ import sys
 from argparse import Namespace
 from typing import Any
 
+from callboard.agents import discovery
 from callboard.agents.exposing import ExposeError
 from callboard.agents.host import quiet_libraries, sentence, serve_with
 from callboard.agents.link import AgentError
+from callboard.agents.loading import LoadError, parse_spec
 from callboard.agents.service import Service
 from callboard.agents.serving import Address, Stop, banner, listen, say, serve_http, serve_stdio
 from callboard.agents.settings import CONFIG, AgentSettings, SettingsError, read_settings, variable_of
 from callboard.agents.stores import StoreError
 from callboard.commands.arguments import UsageError
+from callboard.commands.terminal import Terminal
 from callboard.core.errors import CallboardError
 
 
@@ -34,6 +37,40 @@ def serve(options: Namespace) -> int:
     except KeyboardInterrupt:
         return 0
     return 0
+
+
+def list_agents(options: Namespace) -> int:
+    """The agents of a file or module, or the tools of one agent."""
+    terminal = Terminal.standard()
+    try:
+        rows = asyncio.run(_looked_at(options))
+    except AgentError as error:
+        say(f"callboard: {sentence(error)}")
+        return 1
+    if options.json:
+        terminal.json(rows)
+    elif rows:
+        terminal.table(tuple(name.upper() for name in rows[0]), [tuple(row.values()) for row in rows])
+    else:
+        terminal.note("There is no agent that is known here.")
+    return 0
+
+
+async def _looked_at(options: Namespace) -> list[dict[str, str]]:
+    try:
+        spec = parse_spec(options.agent)
+    except LoadError as error:
+        raise AgentError(error.wire) from error
+    if not spec.attribute:
+        return await discovery.list_agents(options.agent, options.python or "")
+    found = []
+    for agent in await discovery.describe(options.agent, options.python or ""):
+        tools = agent["tools"] or [{"name": agent["name"], "description": agent["description"]}]
+        found += [
+            {"agent": agent["name"], "tool": tool["name"], "description": tool["description"].partition("\n")[0]}
+            for tool in tools
+        ]
+    return found
 
 
 async def _serve(settings: AgentSettings, options: Namespace) -> None:

@@ -1,0 +1,51 @@
+"""Shapes of the control API for looking at Python agents before they are served; see :mod:`callboard.api.schema`."""
+
+from typing import Literal
+
+from callboard.api.schema import View
+
+
+class AgentLookRequest(View, frozen=True, kw_only=True):
+    """POST /agents/look: what there is at ``agent``, a file, a module, or an agent in one.
+
+    ``python`` empty: the likeliest of the interpreters found. The agent's module is imported, and an agent that is
+    named with its attribute is made, as it would be to be served.
+    """
+
+    agent: str
+    python: str = ""
+    cwd: str = ""
+
+
+class InterpreterView(View, frozen=True, kw_only=True):
+    """A Python that may have the agent's packages."""
+
+    path: str
+    origin: Literal["environment", "project", "callboard"]
+
+
+class FoundAgent(View, frozen=True, kw_only=True):
+    """An agent in the file or module; ``agent`` is how an entry names it."""
+
+    agent: str
+    name: str
+    kind: str
+    description: str = ""
+
+
+class OfferedTool(View, frozen=True, kw_only=True):
+    """A tool that clients would see; ``whole``: the agent itself."""
+
+    name: str
+    description: str = ""
+    whole: bool = False
+
+
+class AgentLook(View, frozen=True, kw_only=True):
+    """Answer: the agents of a place, or the tools of one agent. ``error`` is what kept it from being looked at."""
+
+    python: str
+    interpreters: list[InterpreterView]
+    agents: list[FoundAgent]
+    tools: list[OfferedTool]
+    error: str = ""
