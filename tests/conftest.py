@@ -29,13 +29,23 @@ def suite_of(path: Path) -> str:
 
 def _qasync_loop() -> asyncio.AbstractEventLoop:
     import qasync
+    import shiboken6
     from PySide6.QtWidgets import QApplication
+
+    class Loop(qasync.QEventLoop):  # type: ignore[misc]  # qasync has no types
+        """Ends its timers with it: the garbage collector may come by in another thread, where that fails."""
+
+        def close(self) -> None:
+            closed = self.is_closed()
+            super().close()
+            if not closed:
+                shiboken6.delete(self._timer)
 
     app = QApplication.instance()
     if app is None:
         app = _qasync_loop.app = QApplication(["callboard-tests"])  # type: ignore[attr-defined]  # Qt wants an owner
     app.setQuitOnLastWindowClosed(False)
-    return qasync.QEventLoop(app)
+    return Loop(app)
 
 
 def pytest_asyncio_loop_factories(
