@@ -36,6 +36,7 @@ from callboard.api.schema import (
     SecretsView,
     SecretValue,
     ServerView,
+    ShippedView,
     SnippetView,
     TokenView,
     ToolView,
@@ -186,6 +187,10 @@ class EngineClient:
         """
         limit = None if edit.secrets else -1.0
         return await self._send("PUT", f"/roster/servers/{_part(name)}", edit, RosterEdit, limit=limit)
+
+    async def shipped(self) -> list[ShippedView]:
+        """The catalogue of servers that are ready to be added, with what each needs and what of that is missing."""
+        return await self._get("/shipped", list[ShippedView])
 
     async def remove_entry(self, name: str, *, revision: str = "") -> RosterEdit:
         """Take an entry out of the roster."""

@@ -286,6 +286,34 @@ class TokenView(View, frozen=True, kw_only=True):
     token: str
 
 
+class NeedView(View, frozen=True, kw_only=True):
+    """Something that a shipped server needs. ``state``: "met"; "missing": this machine lacks it; "asked": the person
+    gives it; "optional": the person may.
+    """
+
+    kind: str  # "program", "packages", "browser", "display", "secret" or "folders"
+    name: str = ""  # of the secret
+    title: str = ""  # of what the person gives
+    state: Literal["met", "missing", "asked", "optional"]
+    message: str
+    fix: str = ""  # how to get it
+    link: str = ""  # where
+    fields: dict[str, Any] = {}  # what the entry has in addition with this
+
+
+class ShippedView(View, frozen=True, kw_only=True):
+    """A server of the catalogue: an entry that is ready for the roster, and what it needs."""
+
+    name: str
+    display_name: str
+    description: str
+    kind: EntryKind
+    entry: dict[str, Any]
+    needs: list[NeedView] = []
+    can_run: bool = True  # this machine lacks nothing for it
+    added: list[str] = []  # names of the roster's servers that are this one
+
+
 class Check(View, frozen=True, kw_only=True):
     """One line of `callboard doctor`. ``status`` is "ok", "warn" or "fail"."""
 

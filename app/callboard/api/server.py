@@ -222,6 +222,9 @@ def _routes(engine: Engine) -> list[tuple[str, re.Pattern[str], Handler, Any]]:
     async def engine_view(request: Request) -> Any:
         return await engine.view()
 
+    async def shipped(request: Request) -> Any:
+        return await engine.shipped()
+
     async def secrets(request: Request) -> Any:
         return await engine.secrets_view()
 
@@ -248,6 +251,7 @@ def _routes(engine: Engine) -> list[tuple[str, re.Pattern[str], Handler, Any]]:
         ("POST", "/servers/*/sign-out", sign_out, None),
         ("POST", "/servers/*/*", act, None),
         ("POST", "/agents/look", agent_look, AgentLookRequest),
+        ("GET", "/shipped", shipped, None),
         ("GET", "/roster", plain(engine.roster_view), None),
         ("POST", "/roster/validate", validate, ValidateRequest),
         ("POST", "/roster/undo", undo, UndoRequest),

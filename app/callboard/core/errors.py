@@ -17,6 +17,8 @@ FIXES: dict[str, str] = {
     "name-taken": "Choose another name.",
     "entry-invalid": "Correct the fields shown.",
     # what a server needs before it can start
+    "needs-missing": "Get what is named, then start the server.",
+    "shipped-unknown": "Use one of the names that `callboard add` lists.",
     "env-unset": "Set the environment variable, or put the value into the server's configuration.",
     "secret-missing": "Enter the secret's value in the server's configuration.",
     "secrets-unavailable": "Install or start a keyring (gnome-keyring, KWallet); until then values last this session.",

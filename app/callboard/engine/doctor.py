@@ -16,7 +16,7 @@ _STATUS: dict[Severity, Literal["ok", "warn", "fail"]] = {Severity.FAILED: "fail
 async def examine(engine: "Engine", table: "ServerTable", server: str) -> list[Check]:
     """The checks of the engine, or of one server; raises ``server-unknown``."""
     if server:
-        return _server_checks(engine, table, server)
+        return await _server_checks(engine, table, server)
     view = await engine.view()
     checks = [Check(name="engine", status="ok", message=f"Version {view.version} runs as process {view.pid}.")]
     checks.append(Check(name="gateway", status="ok", message=f"Clients reach it at {view.mcp_url}."))
@@ -33,7 +33,7 @@ async def examine(engine: "Engine", table: "ServerTable", server: str) -> list[C
         else Check(name="secrets", status="ok", message=f"Values are kept in {secrets.backend}.")
     )
     for name in engine.roster_file.roster.servers:
-        checks += _server_checks(engine, table, name)
+        checks += await _server_checks(engine, table, name)
     return checks
 
 
@@ -50,7 +50,7 @@ def _roster_check(engine: "Engine") -> Check:
     return Check(name="roster", status="ok", message=f"{roster.path} lists {len(roster.servers)} servers.")
 
 
-def _server_checks(engine: "Engine", table: "ServerTable", name: str) -> list[Check]:
+async def _server_checks(engine: "Engine", table: "ServerTable", name: str) -> list[Check]:
     view = engine.server(name)
     sentence = f"{view.state.value}{': ' + view.reason if view.reason else ''}"
     status = _STATUS.get(view.severity, "ok")
@@ -60,4 +60,4 @@ def _server_checks(engine: "Engine", table: "ServerTable", name: str) -> list[Ch
         for tool in engine.tools(name)
         if not tool.wire_name
     ]
-    return checks
+    return checks + await engine.shipped_servers.checks(name, engine.roster_file.roster.written[name])

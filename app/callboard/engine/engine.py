@@ -31,6 +31,7 @@ from callboard.api.schema import (
     RosterView,
     SecretsView,
     ServerView,
+    ShippedView,
     SnippetView,
     ToolView,
     Validation,
@@ -59,6 +60,7 @@ from callboard.engine.relay.relay import Relay
 from callboard.engine.roster_file import RosterFile
 from callboard.engine.secrets.store import SecretStore
 from callboard.engine.server_table import ServerTable
+from callboard.engine.shipped import ShippedServers
 from callboard.engine.views import tool_views
 from callboard.system.engine_file import EngineAddress
 from callboard.system.paths import Paths
@@ -90,6 +92,7 @@ class Engine:
         self.roster_file = RosterFile(paths.roster, resource("starter-roster.yaml"), self._on_roster)
         self._editor = RosterEditor(self.roster_file, self.secrets)
         self._environment = Environment(os.environ, Path.home())
+        self.shipped_servers = ShippedServers(resource("shipped.yaml"), self._environment, self.secrets)
         self._sleep = SleepWatch(self._on_wake)
         self._table = ServerTable(
             self.output,
@@ -329,6 +332,10 @@ class Engine:
     async def remove_entry(self, name: str, revision: str) -> RosterEdit:
         """Take an entry out of the roster. Its secrets stay, so that it can be taken back."""
         return await self.roster_file.remove_entry(name, revision=revision)
+
+    async def shipped(self) -> list[ShippedView]:
+        """The catalogue of servers, with what each needs and what of that is missing here."""
+        return await self.shipped_servers.views(self.roster_file.roster.written)
 
     async def undo(self, token: str) -> RosterEdit:
         """Take back a change."""
