@@ -27,6 +27,7 @@ class Grantee:
     resource: str
     refresh: str = ""
     alive: bool = True
+    key: Any = None  # that it is bound to
 
 
 class AuthorisedServer(Site):
@@ -57,6 +58,8 @@ class AuthorisedServer(Site):
         self.challenge_scope = ""
         self.lifetime: Any = 3600
         self.padding = ""  # of tokens
+        self.bound = False  # tokens are bound to a key (RFC 9449)
+        self.nonce = ""  # that proofs must bear
         self.refreshes = True
         self.rotates = True
         self.denies = ""  # an error instead of a code
@@ -68,6 +71,7 @@ class AuthorisedServer(Site):
         self.tokens: dict[str, Grantee] = {}
         self.codes: dict[str, dict[str, str]] = {}
         self.renewals = 0
+        self.proofs: set[str] = set()
         self._numbers = itertools.count(1)
         self._assertions: set[str] = set()
 
@@ -111,6 +115,8 @@ class AuthorisedServer(Site):
     # the resource
 
     def _mcp(self, seen: Seen) -> Said:
+        if self.bound and (problem := self._proof_problem(seen)):
+            return self._refuse(401, problem, self.challenge_scope)
         grantee = self.tokens.get(seen.bearer)
         if grantee is None or not grantee.alive:
             return self._refuse(401, "invalid_token" if seen.bearer else "", self.challenge_scope)
@@ -148,7 +154,29 @@ class AuthorisedServer(Site):
         parts = [f'{name}="{value}"' for name, value in (("error", error), ("scope", scope)) if value]
         if self.header in addresses:
             parts.append(f'resource_metadata="{addresses[self.header]}"')
-        return Said(status, b"no", {"www-authenticate": f"Bearer {', '.join(parts)}"} if self.header != "none" else {})
+        said = {"www-authenticate": f"{'DPoP' if self.bound else 'Bearer'} {', '.join(parts)}"}
+        if self.bound and self.nonce:
+            said["dpop-nonce"] = self.nonce
+        return Said(status, b"no", said if self.header != "none" else {})
+
+    def _proof_problem(self, seen: Seen) -> str:
+        """What is wrong with the proof of a request, as the error of the refusal; empty if nothing is."""
+        if "dpop" not in seen.headers:
+            return "invalid_token"
+        token = seen.headers.get("authorization", "").removeprefix("DPoP ")
+        try:
+            head = jwt.get_unverified_header(seen.headers["dpop"])
+            claims = jwt.decode(seen.headers["dpop"], jwt.PyJWK(head["jwk"], "ES256"), ["ES256"])
+        except jwt.InvalidTokenError:
+            return "invalid_dpop_proof"
+        digest = base64.urlsafe_b64encode(hashlib.sha256(token.encode()).digest()).decode().rstrip("=")
+        here = {"htm": seen.method, "htu": self.url + seen.path} | ({"ath": digest} if token else {})
+        if head["typ"] != "dpop+jwt" or claims.items() & here.items() != here.items() or claims["jti"] in self.proofs:
+            return "invalid_dpop_proof"
+        if token and token in self.tokens and self.tokens[token].key != head["jwk"]:
+            return "invalid_token"
+        self.proofs.add(claims["jti"])
+        return "use_dpop_nonce" if self.nonce and claims.get("nonce") != self.nonce else ""
 
     def _resource_metadata(self) -> Said:
         if self.metadata_broken is not None:
@@ -169,6 +197,8 @@ class AuthorisedServer(Site):
             "client_id_metadata_document_supported": self.documents,
             "authorization_response_iss_parameter_supported": self.says_iss,
         }
+        if self.bound:
+            said["dpop_signing_alg_values_supported"] = ["ES256"]
         if self.pkce:
             said["code_challenge_methods_supported"] = ["S256"]
         if self.methods is not None:
@@ -216,6 +246,11 @@ class AuthorisedServer(Site):
         if self.token_broken is not None:
             return self.token_broken
         form = seen.form
+        self._key_now: Any = None
+        if self.bound and (problem := self._proof_problem(seen)):
+            return data({"error": problem}, 400, dpop_nonce=self.nonce)
+        if self.bound:
+            self._key_now = jwt.get_unverified_header(seen.headers["dpop"])["jwk"]
         client = self._client(seen)
         if client is None:
             return data({"error": "invalid_client"}, 401)
@@ -282,8 +317,8 @@ class AuthorisedServer(Site):
         number = next(self._numbers)
         refresh = f"refresh-{number}-{'r' * 20}" if self.refreshes else ""
         token = f"access-{number}-{'a' * 20}{self.padding}"
-        self.tokens[token] = Grantee(client, scopes, resource, refresh)
-        said: dict[str, Any] = {"access_token": token, "token_type": "bearer"}
+        self.tokens[token] = Grantee(client, scopes, resource, refresh, key=self._key_now)
+        said: dict[str, Any] = {"access_token": token, "token_type": "DPoP" if self.bound else "bearer"}
         if self.lifetime is not None:
             said["expires_in"] = self.lifetime
         if refresh:

@@ -32,8 +32,8 @@ class Seen:
 
     @property
     def bearer(self) -> str:
-        """The token that it bears, empty if none."""
-        return self.headers.get("authorization", "").removeprefix("Bearer ")
+        """The token that it bears, whatever the scheme; empty if none."""
+        return self.headers.get("authorization", "").partition(" ")[2]
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,16 @@ _GAP = re.compile(r"[\s,]+")
 
 @dataclass(frozen=True)
 class Challenge:
-    """Why a request was refused: its HTTP ``status``, and what the ``Bearer`` challenge says, empty where nothing."""
+    """Why a request was refused: its HTTP ``status``, and what the challenge says, empty where nothing.
+
+    ``bound`` is true where only tokens that are bound to a key are taken (RFC 9449 section 7.1).
+    """
 
     status: int
     error: str = ""
     scope: str = ""
     resource_metadata: str = ""
+    bound: bool = False
 
     @property
     def wants_scope(self) -> bool:
@@ -30,12 +34,15 @@ def challenge_of(status: int, www_authenticate: str) -> Challenge | None:
     """The challenge of a refused request; None if the answer asks for no sign-in and for no more rights."""
     if status not in (401, 403):
         return None
-    said = next((found for scheme, found in challenges(www_authenticate) if scheme == "bearer"), {})
+    found = dict(reversed(list(challenges(www_authenticate))))  # the first of each scheme
+    bound = "bearer" not in found and "dpop" in found
+    said = found.get("dpop" if bound else "bearer", {})
     challenge = Challenge(
         status,
         error=said.get("error", ""),
         scope=" ".join(said.get("scope", "").split()),
         resource_metadata=said.get("resource_metadata", ""),
+        bound=bound,
     )
     return challenge if status == 401 or challenge.wants_scope else None
 

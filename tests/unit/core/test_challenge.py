@@ -22,6 +22,9 @@ METADATA = "https://h/.well-known/oauth-protected-resource"
         ('Bearer error_description="says \\"no\\", twice", scope="a"', Challenge(401, scope="a")),
         ('Bearer scope="a", scope="b"', Challenge(401, scope="a")),
         ('"=,, Bearer , ;scope=a', Challenge(401, scope="a")),
+        ('DPoP error="use_dpop_nonce"', Challenge(401, "use_dpop_nonce", bound=True)),
+        ('DPoP algs="ES256", Bearer scope="a"', Challenge(401, scope="a")),
+        ('Bearer scope="a", Bearer scope="b"', Challenge(401, scope="a")),
     ],
 )
 def test_what_a_refusal_says(header: str, expected: Challenge) -> None:

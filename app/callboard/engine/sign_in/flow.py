@@ -13,6 +13,7 @@ import msgspec
 from callboard.core.challenge import Challenge, challenge_of
 from callboard.core.errors import CallboardError
 from callboard.core.launch import RemoteLaunch
+from callboard.engine.sign_in.proof_key import ProofKey
 from callboard.engine.sign_in.records import Account, Client, Record, Tokens
 from callboard.engine.sign_in.token_request import RefusedError, request_tokens
 from callboard.engine.sign_in.trace import Trace, masked_url
@@ -77,6 +78,7 @@ class Flow:
             revocation_endpoint=authority.revocation_endpoint,
             client=client,
             tokens=None,
+            key=account.key if authority.bound else "",
         )
         self.partial = self.record.put(msgspec.structs.replace(account, client=_worth_keeping(client)))
         self._enter("authorisation")
@@ -84,7 +86,11 @@ class Flow:
         self._enter("token")
         if client.method == "private_key_jwt":
             grant |= await rules.assertion(client, authority.issuer)
-        tokens = await self._tokens(web, account, client, grant, scope)
+        key = None
+        if authority.bound:
+            key = ProofKey(account.key)
+            account = msgspec.structs.replace(account, key=key.pem)
+        tokens = await self._tokens(web, account, client, grant, key, scope)
         self.trace.note(f"for {tokens.scope}" if tokens.scope else "")
         self.trace.finish()
         done = msgspec.structs.replace(account, client=_worth_keeping(client), tokens=tokens, asked=scope)
@@ -171,11 +177,11 @@ class Flow:
             "code_verifier": question.verifier,
         }
 
-    async def _tokens(self, web: Web, account: Account, client: Client, grant: Answer, scope: str) -> Tokens:
+    async def _tokens(
+        self, web: Web, account: Account, client: Client, grant: Answer, key: ProofKey | None, scope: str
+    ) -> Tokens:
         try:
-            return await request_tokens(
-                web, account.token_endpoint, client, grant, resource=account.resource, asked=scope, before=None
-            )
+            return await request_tokens(web, account, client, grant, key, scope)
         except RefusedError as error:
             if error.client:
                 self.partial = self.record.put(msgspec.structs.replace(account, client=None))

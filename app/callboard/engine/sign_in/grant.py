@@ -16,6 +16,7 @@ from callboard.core.launch import OAuthLaunch, RemoteLaunch
 from callboard.engine import tasks
 from callboard.engine.sign_in.flow import Flow
 from callboard.engine.sign_in.keeper import Keeper, Secrets
+from callboard.engine.sign_in.proof_key import ProofKey
 from callboard.engine.sign_in.records import Account, Client, Record, Tokens, secret_name
 from callboard.engine.sign_in.token_request import RefusedError, renew_tokens, revoke_tokens
 from callboard.engine.sign_in.trace import Trace
@@ -66,6 +67,7 @@ class Grant:
         self._trace: Trace | None = None
         self._failed: CallboardError | None = None
         self._url = ""
+        self._proof_key: tuple[str, ProofKey] | None = None
         self._begun = asyncio.Event()  # the attempt waits for the person, or has ended
         self._doubtful = False
 
@@ -115,9 +117,34 @@ class Grant:
                 self._pause_until = time.monotonic() + PAUSE
         return self._tokens.access if self._tokens is not None else ""
 
+    def headers(self, token: str, method: str, url: str) -> dict[str, str]:
+        """See TokenSource."""
+        tokens = self._tokens
+        key = self._key()
+        if key is None or tokens is None or not tokens.bound:
+            return {"authorization": f"Bearer {token}"}
+        return {"authorization": f"DPoP {token}", "dpop": key.proof(method, url, token)}
+
+    def heard(self, url: str, nonce: str) -> None:
+        """See TokenSource."""
+        key = self._key() if nonce else None
+        if key is not None:
+            key.heard(url, nonce)
+
+    def _key(self) -> ProofKey | None:
+        """The key that tokens are bound to; made of its text once."""
+        pem = self._account.key if self._account is not None else ""
+        if not pem:
+            return None
+        if self._proof_key is None or self._proof_key[0] != pem:
+            self._proof_key = pem, ProofKey(pem)
+        return self._proof_key[1]
+
     async def meet(self, challenge: Challenge, refused: str) -> str:
         """See TokenSource."""
         await self.load()
+        if challenge.error == "use_dpop_nonce" and refused:
+            return refused  # it is the proof that was refused, not the token
         self._challenge = challenge
         if self._attempt is not None:
             await asyncio.wait([self._attempt])
@@ -185,7 +212,7 @@ class Grant:
         if account is None or account.tokens is None or account.client is None or account.tokens.access != refused:
             return None
         try:
-            tokens = await renew_tokens(account, self._complete(account.client))
+            tokens = await renew_tokens(account, self._complete(account.client), self._key())
         except RefusedError as error:
             log.info("a sign-in was not renewed: %s", error)
             self._ended = str(error)

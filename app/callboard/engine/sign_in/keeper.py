@@ -87,6 +87,7 @@ class Keeper:
             text for one in accounts if one.tokens is not None for text in (one.tokens.access, one.tokens.refresh)
         ]
         values += [one.client.secret for one in accounts if one.client is not None]
+        values += [one.key for one in accounts]
         self._learn(self.name, [value for value in values if value])
 
     async def _save(self) -> None:

@@ -35,10 +35,14 @@ class Tokens(msgspec.Struct, frozen=True):
     scope: str = ""
     expires_at: float = 0.0
     renew_at: float = 0.0
+    bound: bool = False  # to the account's key
 
 
 class Account(msgspec.Struct, frozen=True):
-    """All that we have with one authorisation server for one resource. ``asked``: every scope asked for so far."""
+    """All that we have with one authorisation server for one resource. ``asked``: every scope asked for so far.
+
+    ``key`` is the private key (PEM) that tokens are bound to, empty where none is wanted.
+    """
 
     issuer: str
     resource: str
@@ -47,6 +51,7 @@ class Account(msgspec.Struct, frozen=True):
     asked: str = ""
     client: Client | None = None
     tokens: Tokens | None = None
+    key: str = ""
 
 
 class Record(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from callboard.core.errors import CallboardError
+from callboard.engine.sign_in.proof_key import ProofKey
 from callboard.engine.sign_in.records import Account, Client, Tokens, renewal_time, usable
 from callboard.engine.sign_in.trace import Trace
 from callboard.engine.sign_in.web import Reply, Web
@@ -25,33 +26,39 @@ class RefusedError(Exception):
 
 
 async def request_tokens(
-    web: Web, endpoint: str, client: Client, grant: dict[str, str], *, resource: str, asked: str, before: Tokens | None
+    web: Web, account: Account, client: Client, grant: dict[str, str], key: ProofKey | None, asked: str
 ) -> Tokens:
     """Ask for tokens by a grant. ``asked``: the scopes that an answer without scopes means (RFC 6749 section 5.1).
 
-    Raises RefusedError for a grant or client that is of no use any more, and CallboardError for all else.
+    ``key`` is what they are to be bound to, if to any. Raises RefusedError for a grant or client that is of no use any
+    more, and CallboardError for all else.
     """
-    form = {**grant, "resource": resource}
+    form = {**grant, "resource": account.resource}
     headers = prove(client, form)
-    web.check(endpoint, "token endpoint")
-    reply = await web.post_form(endpoint, form, headers)
+    url = web.check(account.token_endpoint, "token endpoint")
+    reply = await _post(web, url, form, headers, key)
+    if key is not None and key.heard(url, reply.headers.get("dpop-nonce", "")) and _error(reply) == "use_dpop_nonce":
+        reply = await _post(web, url, form, headers, key)
     if reply.ok and reply.data is not None and "access_token" in reply.data:
-        return _tokens(reply.data, asked, before)
-    error = (reply.data or {}).get("error")
+        return _tokens(reply.data, asked, account.tokens, key)
+    error = _error(reply)
     if reply.status in (400, 401, 403) and error in _GONE:
         raise RefusedError(reply.what, client=error in ("invalid_client", "unauthorized_client"))
     raise _failed(reply)
 
 
-async def renew_tokens(account: Account, client: Client) -> Tokens:
+async def _post(web: Web, url: str, form: dict[str, str], headers: dict[str, str], key: ProofKey | None) -> Reply:
+    proof = {"dpop": key.proof("POST", url)} if key is not None else {}
+    return await web.post_form(url, form, headers | proof)
+
+
+async def renew_tokens(account: Account, client: Client, key: ProofKey | None) -> Tokens:
     """New tokens for those of ``account``; raises as :func:`request_tokens` does."""
     before = account.tokens
     assert before is not None
     form = {"grant_type": "refresh_token", "refresh_token": before.refresh}
     async with Web(_trace(), local=True) as web:
-        return await request_tokens(
-            web, account.token_endpoint, client, form, resource=account.resource, asked=account.asked, before=before
-        )
+        return await request_tokens(web, account, client, form, key, account.asked)
 
 
 async def revoke_tokens(account: Account, client: Client) -> None:
@@ -84,9 +91,13 @@ def prove(client: Client, form: dict[str, str]) -> dict[str, str]:
     return {}
 
 
-def _tokens(data: dict[str, Any], asked: str, before: Tokens | None) -> Tokens:
-    kind = data.get("token_type", "bearer")
-    if not isinstance(kind, str) or kind.lower() != "bearer":
+def _error(reply: Reply) -> str:
+    return str((reply.data or {}).get("error", ""))
+
+
+def _tokens(data: dict[str, Any], asked: str, before: Tokens | None, key: ProofKey | None) -> Tokens:
+    kind = str(data.get("token_type", "bearer")).lower()
+    if kind != "bearer" and (kind != "dpop" or key is None):
         raise CallboardError("sign-in-failed", "The sign-in server sent a token of a kind that is not known here.")
     access, refresh, scope = (data.get(name) or "" for name in ("access_token", "refresh_token", "scope"))
     if not isinstance(access, str) or not isinstance(refresh, str) or not isinstance(scope, str) or not access:
@@ -98,6 +109,7 @@ def _tokens(data: dict[str, Any], asked: str, before: Tokens | None) -> Tokens:
         scope=scope or (before.scope if before and before.scope else asked),
         expires_at=now + lifetime if lifetime else 0.0,
         renew_at=renewal_time(now, lifetime) if lifetime else 0.0,
+        bound=kind == "dpop",
     )
 
 

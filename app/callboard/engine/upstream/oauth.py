@@ -10,7 +10,7 @@ import re
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from mcp.client.auth import OAuthRegistrationError, PKCEParameters
@@ -32,6 +32,7 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 
 from callboard.core.challenge import Challenge
 from callboard.core.errors import CallboardError
+from callboard.engine.sign_in.proof_key import ALGORITHM
 from callboard.engine.sign_in.records import Client, canonical, union
 from callboard.engine.sign_in.web import Reply, Web
 
@@ -55,6 +56,7 @@ class Authority:
     takes_documents: bool  # Client ID Metadata Documents
     names_itself: bool  # in its answers, RFC 9207
     offers_refresh: bool  # knows the scope offline_access
+    bound: bool  # the resource takes only tokens that are bound to a key (RFC 9449)
     challenge_methods: tuple[str, ...]
     token_methods: tuple[str, ...]  # empty: not said
 
@@ -69,9 +71,10 @@ async def discover(web: Web, url: str, challenge: Challenge | None, issuer: str)
     ``sign-in-unavailable``, ``remote-failed`` and whatever keeps a server from being reached.
     """
     found = await _resource(web, url, challenge.resource_metadata if challenge else "")
+    bound = (challenge is not None and challenge.bound) or (found is not None and found.bound)
     if found is None and not issuer:
-        return await _old(web, url)
-    listed, resource, scopes = found or ([issuer], canonical(url), [])
+        return await _old(web, url, bound)
+    listed, resource, scopes = found[:3] if found is not None else ([issuer], canonical(url), ())
     wanted = next((one for one in listed if issuer and issuers_match(one, issuer)), listed[0])
     if issuer and not issuers_match(wanted, issuer):
         raise CallboardError(
@@ -80,15 +83,24 @@ async def discover(web: Web, url: str, challenge: Challenge | None, issuer: str)
             fix="Check both addresses, and correct the issuer in the server's configuration.",
         )
     web.check(wanted, "sign-in server")
-    return await _authority(web, wanted, resource, tuple(scopes))
+    return await _authority(web, wanted, resource, scopes, bound)
 
 
-async def _old(web: Web, url: str) -> Authority:
+class _Resource(NamedTuple):
+    """What a resource says of itself (RFC 9728)."""
+
+    issuers: list[str]
+    name: str
+    scopes: tuple[str, ...]
+    bound: bool
+
+
+async def _old(web: Web, url: str, bound: bool) -> Authority:
     """The authorisation server of a resource that names none: its own host, as in revision 2025-03-26."""
     parts = urlsplit(url)
     own = web.check(f"{parts.scheme}://{parts.netloc}", "server")
     try:
-        return await _authority(web, own, canonical(url), ())
+        return await _authority(web, own, canonical(url), (), bound)
     except CallboardError as error:
         if error.code != "sign-in-failed":
             raise
@@ -99,8 +111,8 @@ async def _old(web: Web, url: str) -> Authority:
         ) from error
 
 
-async def _resource(web: Web, url: str, named: str) -> tuple[list[str], str, list[str]] | None:
-    """The issuers, the resource's own name and its scopes from its metadata (RFC 9728); None if it has none."""
+async def _resource(web: Web, url: str, named: str) -> _Resource | None:
+    """The metadata of a resource; None if it has none."""
     broken: Reply | None = None
     for address in build_protected_resource_metadata_discovery_urls(_own(url, named), url):
         reply = await web.get(address)
@@ -113,7 +125,8 @@ async def _resource(web: Web, url: str, named: str) -> tuple[list[str], str, lis
             raise CallboardError(
                 "sign-in-failed", f"What the server says of its sign-in is for another one: {resource}."
             )
-        return issuers, resource, metadata.scopes_supported or []
+        bound = metadata.dpop_bound_access_tokens_required is True
+        return _Resource(issuers, resource, tuple(metadata.scopes_supported or ()), bound)
     if broken is not None:
         raise CallboardError(
             "remote-failed", f"The server did not tell how to sign in: {broken.what}.", data={"status": broken.status}
@@ -127,7 +140,7 @@ def _own(url: str, named: str) -> str | None:
     return address if address and urlsplit(address.lower())[:2] == urlsplit(url.lower())[:2] else None
 
 
-async def _authority(web: Web, issuer: str, resource: str, scopes: tuple[str, ...]) -> Authority:
+async def _authority(web: Web, issuer: str, resource: str, scopes: tuple[str, ...], bound: bool) -> Authority:
     """The authorisation server's metadata (RFC 8414, OpenID Connect Discovery), where it is the issuer's own."""
     last: Reply | None = None
     for address in build_oauth_authorization_server_metadata_discovery_urls(issuer, issuer):
@@ -146,6 +159,9 @@ async def _authority(web: Web, issuer: str, resource: str, scopes: tuple[str, ..
             if value:
                 web.check(value, name.replace("_", " "))
         web.trace.note(own)
+        if bound and ALGORITHM not in (data.get("dpop_signing_alg_values_supported") or ()):
+            message = f"The server takes only tokens that are bound to a key, and {own} gives none (DPoP, {ALGORITHM})."
+            raise CallboardError("sign-in-failed", message)
         return Authority(
             issuer=own,
             resource=resource,
@@ -153,6 +169,7 @@ async def _authority(web: Web, issuer: str, resource: str, scopes: tuple[str, ..
             takes_documents=metadata.client_id_metadata_document_supported is True,
             names_itself=metadata.authorization_response_iss_parameter_supported is True,
             offers_refresh="offline_access" in (metadata.scopes_supported or ()),
+            bound=bound,
             challenge_methods=tuple(metadata.code_challenge_methods_supported or ()),
             token_methods=tuple(metadata.token_endpoint_auth_methods_supported or ()),
             **endpoints,

@@ -7,7 +7,7 @@ import httpx2
 
 from callboard.core.challenge import Challenge, challenge_of
 
-MAX_TRIES: Final = 3  # times that one request is sent
+MAX_TRIES: Final = 4  # times that one request is sent
 
 
 class TokenSource(Protocol):
@@ -15,6 +15,12 @@ class TokenSource(Protocol):
 
     async def token(self) -> str:
         """The present token, renewed where it is about to end; empty if there is none."""
+
+    def headers(self, token: str, method: str, url: str) -> dict[str, str]:
+        """What a request with this token bears."""
+
+    def heard(self, url: str, nonce: str) -> None:
+        """What a server wants in the next proofs that a token is ours; empty for nothing."""
 
     async def meet(self, challenge: Challenge, refused: str) -> str:
         """Another token than ``refused``, which a server did not take.
@@ -24,7 +30,7 @@ class TokenSource(Protocol):
 
 
 class TokenAuth(httpx2.Auth):
-    """Puts a bearer token on each request, and repeats one that was refused for want of a better token.
+    """Puts a token on each request, and repeats one that was refused for want of a better token.
 
     A refused request was not taken, so that it is safe to repeat. Any number of requests may be on their way at once.
     """
@@ -37,8 +43,9 @@ class TokenAuth(httpx2.Auth):
         token = await self._source.token()
         for attempt in range(MAX_TRIES):
             if token:
-                request.headers["authorization"] = f"Bearer {token}"
+                request.headers.update(self._source.headers(token, request.method, str(request.url)))
             response = yield request
+            self._source.heard(str(request.url), response.headers.get("dpop-nonce", ""))
             challenge = challenge_of(response.status_code, response.headers.get("www-authenticate", ""))
             if challenge is None or attempt == MAX_TRIES - 1:
                 return

@@ -248,6 +248,35 @@ async def test_a_program_can_prove_itself_with_a_key(stand: Stand, kind: str, li
         assert pem.split("\n")[1] not in repr(stand.desk.view("one"))
 
 
+@pytest.mark.parametrize("nonce", ["", "first"])
+async def test_tokens_are_bound_to_a_key_where_that_is_wanted(stand: Stand, tmp_path: Path, nonce: str) -> None:
+    async with AuthorisedServer(bound=True, nonce=nonce) as server:
+        view, *_ = await stand.agree(server.mcp)
+        assert view.state == "signed-in", view.message
+        async with stand.connected(server.mcp) as upstream:
+            assert await calls(upstream, 5) == ["client-1"] * 5
+            server.nonce = "second" if nonce else ""
+            assert await calls(upstream, 5) == ["client-1"] * 5
+            server.expire()
+            assert await calls(upstream, 5) == ["client-1"] * 5
+        assert server.renewals == 1
+        assert len({json.dumps(one.key) for one in server.tokens.values()}) == 1
+        await stand.close()
+        again = Stand(tmp_path)
+        async with again.connected(server.mcp) as upstream:
+            assert await call(upstream) == "client-1"  # the key is kept with the tokens
+        await again.close()
+        assert not [one for one in server.requests("/mcp") if one.headers.get("authorization", "").startswith("Bearer")]
+
+
+async def test_a_server_that_wants_bound_tokens_which_nobody_gives(stand: Stand) -> None:
+    async with AuthorisedServer(bound=True) as server, AuthorisedServer() as other:
+        server.issuers = [other.url]
+        view = await stand.begin(server.mcp)
+        assert view.error_code == "sign-in-failed"
+        assert "bound to a key" in view.message
+
+
 async def test_a_program_is_let_in_by_an_assertion(stand: Stand) -> None:
     given = {"client_id": "robot", "client_secret": "an.assert.ion", "grant": "jwt-bearer", "scopes": ("read",)}
     async with AuthorisedServer(methods=["none"], refreshes=False) as server:
