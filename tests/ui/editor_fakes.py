@@ -7,6 +7,7 @@ from typing import Any
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton, QWidget
 
+from callboard.api.agent_schema import AgentLook
 from callboard.api.schema import (
     EntryEdit,
     FieldProblem,
@@ -39,6 +40,8 @@ class MemoryEngine(HandClient):
         self.allowed: set[str] = set()  # fields that this engine knows beside the roster's own
         self.edits: list[tuple[str, EntryEdit]] = []
         self.validated: list[tuple[str, dict[str, Any], str]] = []
+        self.looks: dict[str, AgentLook] = {}  # what is found of Python agents
+        self.looked: list[tuple[str, str, str]] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.fail_with: CallboardError | None = None
@@ -93,6 +96,11 @@ class MemoryEngine(HandClient):
         found = find_credentials(name, entry)
         hints = [SecretHint(field=hint.field, secret=hint.secret, why=hint.why) for hint in found]
         return Validation(problems=problems, hints=hints)
+
+    async def look_at_agent(self, agent: str, *, python: str = "", cwd: str = "") -> AgentLook:
+        self.looked.append((agent, python, cwd))
+        nothing = AgentLook(python=python, interpreters=[], agents=[], tools=[])
+        return self.looks.get(agent, nothing)
 
     async def save_entry(self, name: str, edit: EntryEdit) -> RosterEdit:
         self.edits.append((name, edit))

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
+from callboard.api.agent_schema import AgentLook, FoundAgent, InterpreterView, OfferedTool
 from callboard.api.schema import RosterProblem, RosterView
 from callboard.core.errors import CallboardError
 from callboard.ui.editor.argument_list import ArgumentList
@@ -369,6 +370,49 @@ async def test_a_sign_in_with_a_client_of_ones_own(make_form: MakeForm, engine: 
     }
 
 
+def found_agents(agent: str, *names: str, python: str = "", origin: str = "callboard") -> AgentLook:
+    agents = [FoundAgent(agent=f"{agent}:{name}", name=name, kind="own") for name in names]
+    return AgentLook(python=python, interpreters=[InterpreterView(path=python, origin=origin)], agents=agents, tools=[])
+
+
+def found_tools(*names: str, error: str = "") -> AgentLook:
+    tools = [OfferedTool(name=name, whole=name == "greeter") for name in names]
+    return AgentLook(python="", interpreters=[], agents=[], tools=tools, error=error)
+
+
+async def test_the_agents_of_a_chosen_file(make_form: MakeForm, engine: MemoryEngine, tmp_path: Path) -> None:
+    file, venv = str(tmp_path / "agent.py"), str(tmp_path / ".venv/bin/python")
+    engine.looks = {
+        file: found_agents(file, "Greeter", "Counter", python=venv, origin="environment"),
+        f"{file}:Counter": found_tools("count", "reset", "greeter"),
+    }
+    form = make_form("greeter")
+    agent = field(form, "agent")
+    agent.take_path(file)
+    await until(lambda: agent.notice is not None and "Which one?" in agent.notice.text, "the agents")
+    assert edit_of(form, "python").text() == venv, "the environment beside the file is entered"
+    (button,) = [each for each in agent.notice.findChildren(QPushButton) if each.text() == "Counter"]
+    button.click()
+    assert agent.state() == f"{file}:Counter"
+    await until(lambda: "Its tools" in agent.notice.text, "the tools")
+    assert agent.notice.text == "Its tools: count, reset. As a single tool: greeter."
+    assert engine.looked[-1] == (f"{file}:Counter", venv, "")
+    enter(agent.edit, "other:Thing")
+    assert agent.notice is None, "what was found is no longer of what stands there"
+
+
+async def test_the_only_agent_of_a_file_is_taken(make_form: MakeForm, engine: MemoryEngine, tmp_path: Path) -> None:
+    file = str(tmp_path / "agent.py")
+    engine.looks = {file: found_agents(file, "Only"), f"{file}:Only": found_tools(error="No module named x.")}
+    form = make_form("greeter")
+    agent = field(form, "agent")
+    enter(edit_of(form, "python"), "/my/python")
+    agent.take_path(file)
+    await until(lambda: agent.notice is not None and agent.notice.text == "No module named x.", "the mistake")
+    assert agent.state() == f"{file}:Only"
+    assert edit_of(form, "python").text() == "/my/python"
+
+
 async def test_agents_and_lists(make_form: MakeForm, engine: MemoryEngine, tmp_path: Path) -> None:
     form = make_form("greeter")
     expose = field(form, "expose")
@@ -387,7 +431,7 @@ async def test_agents_and_lists(make_form: MakeForm, engine: MemoryEngine, tmp_p
     await checked(engine, form)
     await save(form)
     assert engine.servers["greeter"] == {
-        "agent": f"{tmp_path}/agent.py:agent",
+        "agent": f"{tmp_path}/agent.py",
         "params": {"silent": False},
         "expose": ["hello", "bye"],
         "cwd": str(tmp_path),

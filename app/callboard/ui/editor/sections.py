@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from PySide6.QtCore import QObject
 
 from callboard.api.schema import EntryKind
+from callboard.ui.editor.agent_field import AgentField
 from callboard.ui.editor.argument_list import ArgumentList
 from callboard.ui.editor.auth_fields import AuthFields
 from callboard.ui.editor.command_field import CommandField
@@ -50,7 +51,7 @@ def build_sections(kit: Kit, desk: SecretDesk, kind: EntryKind) -> Sections:
         case "remote":
             main = [builder.address(), builder.auth(), builder.headers(), builder.transport()]
         case "agent":
-            main = [*builder.agent(), builder.environment(), builder.folder()]
+            main = builder.agent()
     return Sections([*main, *builder.when()], builder.advanced())
 
 
@@ -130,17 +131,23 @@ class SectionBuilder(QObject):
 
     def agent(self) -> list[FieldRow]:
         """A Python agent, and what runs it."""
-        agent = PathField(
-            self._kit,
-            self.tr("Agent"),
-            folder=False,
-            placeholder="package.module:attribute",
-            required=self.tr("Enter the agent's module and attribute, or choose its file."),
-            ending=":agent",
-        )
         python = PathField(
             self._kit, self.tr("Python interpreter"), folder=False, placeholder=self.tr("Callboard's own")
         )
+        folder = self.folder()
+        agent = AgentField(
+            self._kit,
+            self.tr("Agent"),
+            required=self.tr("Enter the agent's module and attribute, or choose its file."),
+            python=python,
+            folder=folder.field,
+        )
+
+        def fill_in(path: str) -> None:
+            if not python.edit.text():
+                python.edit.setText(path)
+
+        agent.python_found.connect(fill_in)
         params = JsonField(self._kit, self._desk, self.tr("Parameters"), placeholder='{"silent_mode": true}')
         return [
             self._row(
@@ -151,6 +158,10 @@ class SectionBuilder(QObject):
             self._row("python", python, self.tr("The one of the environment in which the agent's packages are.")),
             self._row("params", params, self.tr("Arguments for the agent's constructor: a JSON object.")),
             self._row("expose", ExposeField(self.tr("Expose"))),
+            self._row("persist", CheckField(self.tr("Keep conversations when it is restarted"), default=False)),
+            self._row("reload", CheckField(self.tr("Load it anew when its files change"), default=False)),
+            self.environment(),
+            folder,
         ]
 
     def when(self) -> list[FieldRow]:
