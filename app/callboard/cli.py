@@ -26,6 +26,7 @@ _EXIT_CODES = {
     "server-unknown": NOT_FOUND,
     "tool-unknown": NOT_FOUND,
     "client-unknown": NOT_FOUND,
+    "shipped-unknown": NOT_FOUND,
     "not-found": NOT_FOUND,
 }
 
@@ -87,6 +88,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_programs(commands)
     _add_servers(commands)
+    _add_catalogue(commands)
     _add_calls(commands)
     return parser
 
@@ -182,6 +184,17 @@ def _add_servers(commands: _Commands) -> None:
     command.add_argument("name", metavar="NAME", help="a server, or SERVER.TOOL")
 
 
+def _add_catalogue(commands: _Commands) -> None:
+    command = _command(commands, "add", "add a server that comes with Callboard; without a name, list them")
+    command.add_argument("name", nargs="?", metavar="NAME", help="a server as `callboard add` lists it")
+    command.add_argument("--as", dest="new_name", metavar="NAME", help="its name in the roster (default: the same)")
+    command.add_argument(
+        "--folder", action="append", default=[], metavar="PATH", help="a folder that it may read; repeat it"
+    )
+    command.add_argument("--secret-stdin", action="store_true", help="read its token or key from standard input")
+    command.add_argument("--disabled", action="store_true", help="do not start it yet, whatever it lacks")
+
+
 def _add_calls(commands: _Commands) -> None:
     command = _command(commands, "calls", "show the newest calls, or one with its arguments and result")
     command.add_argument("id", nargs="?", type=_count, metavar="ID", help="show this call only")
@@ -263,7 +276,7 @@ def _agent(options: argparse.Namespace) -> int:
 
 
 def _find_command(name: str) -> "Command":
-    from callboard.commands import calls, program, servers, sign_in
+    from callboard.commands import calls, program, servers, shipped, sign_in
 
     commands: dict[str, Command] = {
         "list": servers.list_servers,
@@ -275,6 +288,7 @@ def _find_command(name: str) -> "Command":
         "tail": servers.tail,
         "tools": servers.tools,
         "inspect": servers.inspect,
+        "add": shipped.add,
         "calls": calls.calls,
         "call": calls.call,
         "snippet": program.snippet,
