@@ -41,7 +41,7 @@ class MemoryEngine(HandClient):
         self.edits: list[tuple[str, EntryEdit]] = []
         self.validated: list[tuple[str, dict[str, Any], str]] = []
         self.looks: dict[str, AgentLook] = {}  # what is found of Python agents
-        self.looked: list[tuple[str, str, str]] = []
+        self.looked: list[tuple[str, str, dict[str, Any] | None, str]] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.fail_with: CallboardError | None = None
@@ -97,8 +97,10 @@ class MemoryEngine(HandClient):
         hints = [SecretHint(field=hint.field, secret=hint.secret, why=hint.why) for hint in found]
         return Validation(problems=problems, hints=hints)
 
-    async def look_at_agent(self, agent: str, *, python: str = "", cwd: str = "") -> AgentLook:
-        self.looked.append((agent, python, cwd))
+    async def look_at_agent(
+        self, agent: str, *, python: str = "", params: dict[str, Any] | None = None, cwd: str = ""
+    ) -> AgentLook:
+        self.looked.append((agent, python, params, cwd))
         nothing = AgentLook(python=python, interpreters=[], agents=[], tools=[])
         return self.looks.get(agent, nothing)
 

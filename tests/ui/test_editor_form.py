@@ -396,7 +396,7 @@ async def test_the_agents_of_a_chosen_file(make_form: MakeForm, engine: MemoryEn
     assert agent.state() == f"{file}:Counter"
     await until(lambda: "Its tools" in agent.notice.text, "the tools")
     assert agent.notice.text == "Its tools: count, reset. As a single tool: greeter."
-    assert engine.looked[-1] == (f"{file}:Counter", venv, "")
+    assert engine.looked[-1] == (f"{file}:Counter", venv, {"silent": True}, "")
     enter(agent.edit, "other:Thing")
     assert agent.notice is None, "what was found is no longer of what stands there"
 

@@ -64,6 +64,15 @@ class Conversations:
     def __len__(self) -> int:
         return len(self._held)
 
+    def of(self, client: str) -> list[dict[str, Any]]:
+        """A client's conversations: id, turns and when each was used last (seconds since 1970), the newest first."""
+        mine = [held.record for held in self._held.values() if held.record.client == client]
+        return [{"id": each.id, "turns": each.turns, "used": round(each.used)} for each in reversed(mine)]
+
+    async def stored(self) -> int:
+        """How many are kept beyond the life of this process."""
+        return 0 if self._store is None else await asyncio.to_thread(self._store.count, self._agent)
+
     async def take(self, handle: str | None, caller: Caller) -> Held:
         """The conversation for a call, once it is this call's turn; every ``take`` needs one :meth:`give_back`.
 

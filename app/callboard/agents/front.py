@@ -131,7 +131,16 @@ class Front(Provider):
         return made
 
     async def _list_resources(self) -> Sequence[Resource]:
-        return [self._resource(each["uri"], each) for each in self.service.resources()]
+        own = [
+            {
+                "uri": uri,
+                "name": f"conversations of {agent}",
+                "description": "How many conversations there are, and which of them are yours",
+                "media_type": "application/json",
+            }
+            for uri, agent in self.service.conversation_lists().items()
+        ]
+        return [self._resource(each["uri"], each) for each in [*self.service.resources(), *own]]
 
     async def _get_resource(self, uri: str, version: Any = None) -> Resource | None:
         known = next((each for each in self.service.resources() if each["uri"] == uri), None)

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import binascii
 import hashlib
+import json
 import logging
 import secrets
 from collections.abc import Callable, Mapping
@@ -278,12 +279,32 @@ class Service:
         kept = self._shelf.get(uri, caller.client)
         if kept is not None:
             return [kept]
-        keeper, agent = self._offering("resources", "uri", uri)
-        outcome = await self._run(keeper, {"type": "read", "agent": agent, "uri": uri}, None)
+        if (agent := self.conversation_lists().get(uri)) is not None:
+            return [await self._conversations_of(agent, caller)]
+        keeper, owner = self._offering("resources", "uri", uri)
+        outcome = await self._run(keeper, {"type": "read", "agent": owner, "uri": uri}, None)
         if outcome.error is not None:
             raise AgentError(outcome.error | {"message": one_line(outcome.error["message"], self._redactor)})
         listed = next(each for each in self._offered("resources") if each["uri"] == uri)
         return [_kept(part, listed["media_type"], caller.client) for part in outcome.parts]
+
+    def conversation_lists(self) -> dict[str, str]:
+        """The URIs under which agents tell of their conversations, with the agents' names."""
+        if self.settings.stateless:
+            return {}
+        names = [agent["name"] for agent in self.agents if agent["keeps_conversations"]]
+        return {f"agent://{proper_name(name)}/conversations": name for name in names}
+
+    async def _conversations_of(self, agent: str, caller: Caller) -> Kept:
+        """How many there are, and which of them are the caller's."""
+        conversations = self._of(agent)
+        told = {
+            "held": len(conversations),
+            "limit": self.settings.limits.conversations,
+            "stored": await conversations.stored(),
+            "yours": conversations.of(caller.client),
+        }
+        return Kept(caller.client, json.dumps(told), "application/json")
 
     def prompts(self) -> list[Message]:
         """The prompts of all agents."""

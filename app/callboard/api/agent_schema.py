@@ -1,6 +1,8 @@
 """Shapes of the control API for looking at Python agents before they are served; see :mod:`callboard.api.schema`."""
 
-from typing import Literal
+from typing import Any, Literal
+
+import msgspec
 
 from callboard.api.schema import View
 
@@ -14,6 +16,7 @@ class AgentLookRequest(View, frozen=True, kw_only=True):
 
     agent: str
     python: str = ""
+    params: dict[str, Any] = msgspec.field(default_factory=dict)
     cwd: str = ""
 
 

@@ -175,9 +175,11 @@ class EngineClient:
             "POST", "/roster/validate", ValidateRequest(name=name, entry=entry, editing=editing), Validation
         )
 
-    async def look_at_agent(self, agent: str, *, python: str = "", cwd: str = "") -> AgentLook:
+    async def look_at_agent(
+        self, agent: str, *, python: str = "", params: dict[str, Any] | None = None, cwd: str = ""
+    ) -> AgentLook:
         """What there is at a Python agent's place; takes as long as the import of the agent's packages."""
-        request = AgentLookRequest(agent=agent, python=python, cwd=cwd)
+        request = AgentLookRequest(agent=agent, python=python, params=params or {}, cwd=cwd)
         return await self._send("POST", "/agents/look", request, AgentLook, None)
 
     async def save_entry(self, name: str, edit: EntryEdit) -> RosterEdit:

@@ -4,7 +4,9 @@ import asyncio
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from callboard.api.agent_schema import AgentLook, AgentLookRequest, FoundAgent, InterpreterView, OfferedTool
 from callboard.core.errors import CallboardError
@@ -40,8 +42,10 @@ async def look(request: AgentLookRequest) -> AgentLook:
     tools: list[OfferedTool] = []
     problem = ""
     try:
-        if place.spec.attribute:
-            tools = await _tools(request.agent, place)
+        if place.spec.attribute and refers_to_values(request.params):
+            problem = "The parameters refer to secrets or variables, so the tools are seen once the server runs."
+        elif place.spec.attribute:
+            tools = await _tools(request, place)
         else:
             agents = await _agents(place)
     except AgentError as error:
@@ -77,15 +81,20 @@ async def _agents(place: _Place) -> list[FoundAgent]:
     ]
 
 
-async def _tools(agent: str, place: _Place) -> list[OfferedTool]:
+async def _tools(request: AgentLookRequest, place: _Place) -> list[OfferedTool]:
     from callboard.agents.discovery import describe
 
     found = []
-    for each in await describe(agent, place.python, cwd=place.folder):
+    for each in await describe(request.agent, place.python, request.params, place.folder):
         found += [OfferedTool(name=tool["name"], description=_first(tool["description"])) for tool in each["tools"]]
         if each["can_run"]:
             found.append(OfferedTool(name=each["name"], description=_first(each["description"]), whole=True))
     return found
+
+
+def refers_to_values(params: dict[str, Any]) -> bool:
+    """True for parameters with a reference in them, whose values are for the server's own process alone."""
+    return b"${" in msgspec.json.encode(params)
 
 
 def _first(text: str) -> str:

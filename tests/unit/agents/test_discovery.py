@@ -4,6 +4,7 @@ import asyncio
 import sys
 import venv
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,7 +92,7 @@ async def test_a_look_that_is_given_up_leaves_no_process(agent: Path) -> None:
         await looking
 
 
-async def looked(agent: object, **more: str) -> AgentLook:
+async def looked(agent: object, **more: Any) -> AgentLook:
     return await look(AgentLookRequest(agent=str(agent), **more))
 
 
@@ -116,5 +117,7 @@ async def test_what_is_wrong_is_part_of_the_answer(agent: Path) -> None:
     error = (await looked(f"{agent}:x")).error
     assert "ZeroDivisionError" in error
     assert "line 1" in error
+    refers = await looked(f"{agent}:x", params={"key": "${secret:key}"})
+    assert refers.error.startswith("The parameters refer to secrets")
     with pytest.raises(CallboardError, match="There is no folder"):
         await looked("a:b", cwd="/not/there")

@@ -1,6 +1,7 @@
 """A service over agents in this process, and over real workers."""
 
 import asyncio
+import json
 import logging
 import os
 import signal
@@ -114,6 +115,21 @@ async def test_conversations_by_session_and_by_handle() -> None:
         foreign = await service.call("counter", {"request": "e", "conversation": handle}, BOB)
         assert foreign.is_error
         assert text(foreign) == f"There is no conversation {handle}; leave it out to begin one."
+
+
+async def test_conversations_are_counted_and_shown_to_whose_they_are() -> None:
+    async with serving(Counter, expose="whole", persist=True) as service:
+        mine = await service.call("counter", {"request": "a"}, ANN)
+        await service.call("counter", {"request": "a"}, ANN)
+        await service.call("counter", {"request": "a"}, BOB)
+        (kept,) = await service.read("agent://counter/conversations", ANN)
+        told = json.loads(kept.data)
+        assert (told["held"], told["limit"], told["stored"]) == (2, 500, 2)
+        ((only,),) = [told["yours"]]
+        assert (only["id"], only["turns"]) == (mine.meta[META_CONVERSATION], 2)
+    async with serving(Counter, expose="whole", stateless=True) as service:
+        with pytest.raises(UnknownError):
+            await service.read("agent://counter/conversations", ANN)
 
 
 async def test_a_stateless_server_adds_nothing() -> None:

@@ -31,7 +31,9 @@ def adapt(value: Any, params: Mapping[str, Any]) -> AdaptedAgent:
 
 
 def _is_function(value: Any) -> bool:
-    return callable(value) and not isinstance(value, type)
+    if isinstance(value, type) or (type(value).__module__ in ("typing", "types") and not inspect.isroutine(value)):
+        return False  # types and aliases of types can be called too
+    return callable(value)
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -18,16 +18,17 @@ MOST_CHOICES = 6  # agents of a file that have a button
 class AgentField(PathField):
     """Edits ``agent``. On request, and after a file was chosen, it shows the agents there, or what one offers.
 
-    ``python`` and ``folder`` are the fields beside it that say how the agent would run; an environment that was found
-    is entered there by whoever listens to :attr:`python_found`.
+    The fields beside it say how the agent would run; an environment that was found is entered there by whoever listens
+    to :attr:`python_found`.
     """
 
     python_found = Signal(str)
 
-    def __init__(self, kit: Kit, label: str, *, required: str, python: PathField, folder: Field) -> None:
+    def __init__(self, kit: Kit, label: str, *, required: str, python: Field, params: Field, folder: Field) -> None:
         super().__init__(kit, label, folder=False, placeholder="package.module:attribute", required=required)
         self._kit = kit
         self._python = python
+        self._params = params
         self._run_in = folder
         self._notice: InlineNotice | None = None
         self._task: asyncio.Task[None] | None = None
@@ -53,8 +54,10 @@ class AgentField(PathField):
             return
         self._say(Severity.BUSY, self.tr("Looking …"))
         python, folder = self._python.state().strip(), self._run_in.state().strip()
+        given = self._params.value()
+        params = given if isinstance(given, dict) else {}
         self._task = self._kit.link.request(
-            lambda client: client.look_at_agent(agent, python=python, cwd=folder),
+            lambda client: client.look_at_agent(agent, python=python, params=params, cwd=folder),
             self._show_look,
             self._failed,
             owner=self,

@@ -135,11 +135,13 @@ class SectionBuilder(QObject):
             self._kit, self.tr("Python interpreter"), folder=False, placeholder=self.tr("Callboard's own")
         )
         folder = self.folder()
+        params = JsonField(self._kit, self._desk, self.tr("Parameters"), placeholder='{"silent_mode": true}')
         agent = AgentField(
             self._kit,
             self.tr("Agent"),
             required=self.tr("Enter the agent's module and attribute, or choose its file."),
             python=python,
+            params=params,
             folder=folder.field,
         )
 
@@ -148,7 +150,6 @@ class SectionBuilder(QObject):
                 python.edit.setText(path)
 
         agent.python_found.connect(fill_in)
-        params = JsonField(self._kit, self._desk, self.tr("Parameters"), placeholder='{"silent_mode": true}')
         return [
             self._row(
                 "agent",
