@@ -14,7 +14,7 @@ import pytest
 
 from callboard import cli
 from callboard.core.health import State
-from callboard.core.roster import LocalEntry, RemoteEntry
+from callboard.core.roster import AgentEntry, LocalEntry, RemoteEntry
 from callboard.core.roster_parse import parse_roster
 from tests.e2e.command_line import CommandLine
 from tests.support.engine import EngineProcess
@@ -107,7 +107,10 @@ async def test_the_configuration_for_stdio_clients_works(callboard_home: Path) -
 
 
 def test_the_roster_s_example_is_right() -> None:
-    (example,) = blocks("yaml")
+    example, agents = blocks("yaml")
+    (dice,) = parse_roster(agents).servers.values()
+    assert isinstance(dice, AgentEntry)
+    assert (dice.persist, dice.limits.turns) == (True, 200)
     roster = parse_roster(example)
     assert [type(entry) for entry in roster.servers.values()] == [LocalEntry, RemoteEntry, LocalEntry]
     assert roster.settings.gateway.port == 4470
