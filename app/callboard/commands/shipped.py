@@ -84,7 +84,7 @@ def _entry(shipped: ShippedView, options: Namespace, terminal: Terminal) -> tupl
 
 def _folders(shipped: ShippedView, given: list[str]) -> list[str]:
     if not given and _is_asked():
-        answer = input("Folder that may be read: ").strip()
+        answer = _answer("Folder that may be read: ", hidden=False)
         given = [answer] if answer else []
     if not given:
         raise UsageError(f"{shipped.name} needs --folder PATH; repeat it for several.")
@@ -105,7 +105,19 @@ def _secret(need: NeedView, options: Namespace, terminal: Terminal) -> str:
             return ""
         raise UsageError(f"{need.message.rstrip('.')}: give it with --secret-stdin. {need.fix}")
     terminal.note(f"{need.message} {need.fix}")
-    return getpass.getpass(f"{need.title[:1].upper()}{need.title[1:]} (Enter to go on without): ").strip()
+    return _answer(f"{need.title[:1].upper()}{need.title[1:]} (Enter to go on without): ", hidden=True)
+
+
+def _answer(question: str, *, hidden: bool) -> str:
+    """What the person types on one line; the question goes to stderr, because the output may be meant for a program."""
+    try:
+        if hidden:
+            return getpass.getpass(question, stream=sys.stderr).strip()
+        sys.stderr.write(question)
+        sys.stderr.flush()
+        return sys.stdin.readline().strip()
+    except EOFError:
+        return ""
 
 
 def _is_asked() -> bool:
@@ -120,8 +132,6 @@ async def _tell(client: EngineClient, name: str, options: Namespace, terminal: T
         server = await settled(client, server, "start", _PATIENCE)
     if options.json:
         terminal.json(server)
-    elif server.reason:
-        terminal.line(f"{name}: added; {server.state}: {server.reason}")
     else:
-        terminal.line(f"{name}: added; {server.state}" + (f", {server.tools} tools" if server.tools else ""))
+        terminal.line(f"{name}: added; {server.state}" + (f": {server.reason}" if server.reason else ""))
     return 1 if server.severity is Severity.FAILED else 0
