@@ -9,11 +9,10 @@ import asyncio
 import contextvars
 import ctypes
 import inspect
-import json
 import sys
 import threading
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from typing import Any
 
 from callboard.agents.contract import (
@@ -22,101 +21,20 @@ from callboard.agents.contract import (
     RAISED,
     REPORTED,
     AdaptedAgent,
-    Blob,
-    Chunk,
-    Context,
     Conversation,
-    Data,
-    Delta,
     Event,
-    Failure,
-    Link,
-    Part,
-    Progress,
-    Text,
-    Thought,
-    ToolCall,
-    ToolReturn,
     part_from_wire,
     part_to_wire,
 )
 from callboard.agents.loading import place, trimmed
 from callboard.agents.parts import NotPlainError, events_of, plain, yielded
+from callboard.agents.running_call import Call, Message
 
-Message = dict[str, Any]
-SHOWN = 200  # characters of a tool's arguments or answer in a remark on it
 INTERRUPT_AFTER = 0.5  # seconds that a cancelled thread has before it is interrupted
 
 
 class Interrupted(BaseException):
     """Raised inside a thread whose call was cancelled and that did not end by itself."""
-
-
-class Call(Context):
-    """One call while it runs. Made on the loop; :meth:`emit` and :attr:`is_cancelled` are for any thread."""
-
-    def __init__(
-        self, number: int, conversation: Conversation, attachments: list[Part], send: Callable[[Message], None]
-    ) -> None:
-        self.number = number
-        self.conversation = conversation
-        self.attachments = attachments
-        self.parts: list[Part] = []
-        self.failure: Failure | None = None
-        self.task: asyncio.Task[None] | None = None
-        self.thread: int | None = None
-        self._send = send
-        self._cancelled = threading.Event()
-        self._chunks: list[str] = []
-        self.thoughts = False
-
-    @property
-    def is_cancelled(self) -> bool:
-        """True once nobody waits for the answer any more."""
-        return self._cancelled.is_set()
-
-    def cancel(self) -> None:
-        """Say so; the loop and the threads see to the rest."""
-        self._cancelled.set()
-
-    def emit(self, event: Event) -> None:
-        """Take an event of the agent's."""
-        if self.failure is not None or self.is_cancelled:
-            return
-        if isinstance(event, Chunk):
-            self._chunks.append(event.text)
-            self._progress("delta", event.text)
-            return
-        if isinstance(event, (Text, Blob, Link, Data)):
-            self.flush()
-            self.parts.append(event)
-        elif isinstance(event, Failure):
-            self.failure = event
-        elif isinstance(event, Progress):
-            self._progress("progress", event.text, event.current, event.total)
-        elif isinstance(event, Delta):
-            self._progress("delta", event.text)
-        elif isinstance(event, Thought):
-            if self.thoughts:
-                self._progress("thought", event.text)
-        elif isinstance(event, ToolCall):
-            self._progress("tool_call", f"→ {event.name}({_arguments(event.arguments)})")
-        elif isinstance(event, ToolReturn):
-            self._progress("tool_result", f"← {_shortened(event.summary)}")
-
-    def flush(self) -> None:
-        """Make one text of the pieces so far."""
-        if self._chunks:
-            self.parts.append(Text("".join(self._chunks)))
-            self._chunks.clear()
-
-    def _progress(self, kind: str, text: str, current: float | None = None, total: float | None = None) -> None:
-        message: Message = {"type": "progress", "id": self.number, "kind": kind, "text": text}
-        if current is not None:
-            message["current"] = current
-        if total is not None:
-            message["total"] = total
-        self._send(message)
 
 
 class Runner:
@@ -397,17 +315,3 @@ def _raised(error: BaseException) -> Message:
         "file": file,
         "line": line,
     }
-
-
-def _arguments(arguments: Any) -> str:
-    if isinstance(arguments, Mapping):
-        return ", ".join(f"{name}={_shortened(value)}" for name, value in arguments.items())
-    return "" if arguments is None else _shortened(arguments)
-
-
-def _shortened(value: Any) -> str:
-    try:
-        text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
-    except NotPlainError:
-        text = type(value).__name__
-    return text if len(text) <= SHOWN else text[:SHOWN] + "…"

@@ -1,8 +1,6 @@
 """A served agent behind any front: its tools, calls, conversations and kept files, whatever carries them."""
 
 import asyncio
-import base64
-import binascii
 import hashlib
 import json
 import logging
@@ -10,9 +8,9 @@ import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote_to_bytes
 
 from callboard.agents.arguments import ArgumentsError
+from callboard.agents.attachments import read_attachments
 from callboard.agents.contract import (
     BAD_TOOL,
     CANCELLED,
@@ -26,7 +24,6 @@ from callboard.agents.contract import (
     Text,
     part_to_wire,
 )
-from callboard.agents.contract import Link as LinkPart
 from callboard.agents.conversations import Caller, ConversationError, Conversations, Held
 from callboard.agents.exposing import ATTACHMENTS, CONVERSATION, REQUEST, ExposeError, Tool, proper_name, tools_of
 from callboard.agents.keeper import AnyLink, Keeper, MakeLink
@@ -53,7 +50,6 @@ log = logging.getLogger(__name__)
 
 META_ERROR: Final = "callboard/error"
 _OWN_CODES: Final = frozenset({BAD_TOOL, CANCELLED, GONE, LOAD_FAILED, RAISED, REPORTED, TOOL_FAILED, "agent-python"})
-_ENCODED: Final = ";base64"
 
 
 class UnknownError(LookupError):
@@ -377,38 +373,6 @@ def worker_maker(settings: AgentSettings, spec: str) -> MakeLink:
         return link
 
     return make
-
-
-def read_attachments(given: list[Any], limit: int) -> list[Part]:
-    """Attachments as parts. Raises ArgumentsError for what is no base64, too large, or neither content nor address."""
-    found: list[Part] = []
-    size = 0
-    for number, each in enumerate(given):
-        media_type, name = each.get("mimeType", ""), each.get("name", "")
-        data, uri = each.get("data"), each.get("uri", "")
-        if data is None and uri.startswith("data:"):
-            head, _, content = uri.removeprefix("data:").partition(",")
-            media_type = media_type or head.removesuffix(_ENCODED)
-            raw = _decoded(content, number) if head.endswith(_ENCODED) else unquote_to_bytes(content)
-        elif data is not None:
-            raw = _decoded(data, number)
-        elif uri:
-            found.append(LinkPart(uri, name, media_type))
-            continue
-        else:
-            raise ArgumentsError(f"attachments[{number}] needs data or uri")
-        size += len(raw)
-        if limit and size > limit:
-            raise ArgumentsError(f"the attachments are larger than {limit // 1024} KiB")
-        found.append(Blob(raw, media_type or "application/octet-stream", name))
-    return found
-
-
-def _decoded(text: str, number: int) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise ArgumentsError(f"attachments[{number}].data is not base64") from error
 
 
 def _kept(part: Part, media_type: str, client: str) -> Kept:
