@@ -4,10 +4,11 @@ from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QDialog, QStackedWidget, QVBoxLayout, QWidget
 
-from callboard.api.schema import EntryKind
+from callboard.api.schema import EntryKind, ShippedView
 from callboard.core.health import Severity
+from callboard.ui.editor.catalogue_list import CatalogueList, entry_of, needs_of, severity_of
 from callboard.ui.editor.entry_fields import NAME
-from callboard.ui.editor.entry_model import Entry, kind_of
+from callboard.ui.editor.entry_model import Entry, free_name, kind_of
 from callboard.ui.editor.form import EntryForm
 from callboard.ui.editor.kind_chooser import KindChooser
 from callboard.ui.editor.kit import Kit
@@ -35,6 +36,7 @@ class EditorDialog(QDialog):
         self._is_sure = False
         self._forms: dict[EntryKind, EntryForm] = {}
         self.chooser: KindChooser | None = None
+        self.catalogue: CatalogueList | None = None
         self._column = QVBoxLayout(self)
         clear_margins(self._column)
         self._column.setSpacing(0)
@@ -89,9 +91,13 @@ class EditorDialog(QDialog):
         top = QWidget()
         margins = QVBoxLayout(top)
         margins.setContentsMargins(16, 16, 16, 2)
+        margins.setSpacing(10)
         self.chooser = KindChooser(self._kit, kind)
         self.chooser.chosen.connect(self._choose)
         margins.addWidget(self.chooser)
+        self.catalogue = CatalogueList(self._kit)
+        self.catalogue.chosen.connect(self._choose_shipped)
+        margins.addWidget(self.catalogue)
         self._column.insertWidget(0, top)
 
     def _choose(self, kind: EntryKind) -> None:
@@ -102,6 +108,40 @@ class EditorDialog(QDialog):
         if before.fields.name:
             form.fields.restore({NAME: before.fields.name})
         self._show_form(form)
+
+    def _choose_shipped(self, shipped: ShippedView) -> None:
+        """Begin with a server of the catalogue, unless something was entered that would be lost: then ask first."""
+        form = self._forms.get(shipped.kind)
+        if form is None or not form.is_dirty:
+            self._show_shipped(shipped)
+            return
+        self._show_form(form)
+
+        def replace() -> None:
+            self._show_shipped(shipped)
+
+        def keep() -> None:
+            form.notices.drop("shipped")
+            form.focus_first()
+
+        text = self.tr("Begin anew with {name}? What you entered would be lost.").format(name=shipped.display_name)
+        answers = [(self.tr("Begin anew"), replace), (self.tr("Keep editing"), keep)]
+        form.notices.put("shipped", text, Severity.ATTENTION, answers).focus_last_button()
+
+    def _show_shipped(self, shipped: ShippedView) -> None:
+        roster = self._kit.link.roster
+        name = free_name(shipped.name, roster.servers if roster is not None else ())
+        form = EntryForm(self._kit, None, shipped.kind, start_name=name, start=entry_of(shipped))
+        before = self._forms.pop(shipped.kind, None)
+        self._show_form(form)
+        if before is not None:
+            self._stack.removeWidget(before)
+            before.deleteLater()
+        if self.chooser is not None:
+            self.chooser.cards[shipped.kind].setChecked(True)
+        if needs := needs_of(shipped):
+            form.notices.put("shipped", needs, severity_of(shipped))
+        form.focus_missing()
 
     def _show_form(self, form: EntryForm) -> None:
         kind = form.fields.kind
