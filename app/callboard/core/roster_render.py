@@ -77,10 +77,18 @@ def _scalar(value: Any, *, flow: bool) -> str:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int | float):
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, int):
         return repr(value)
     sample = f"k: [{value}]" if flow else f"k: {value}"
     return value if _is_plain(sample, value) else _quoted(value)
+
+
+def _number(value: float) -> str:
+    """YAML 1.1 takes a number with an exponent for one only if it has a point."""
+    mantissa, exponent, power = repr(value).partition("e")
+    return mantissa + (".0" if exponent and "." not in mantissa else "") + exponent + power
 
 
 def _inline_key(key: str) -> str:

@@ -252,3 +252,9 @@ def test_any_sequence_of_edits_says_what_was_asked_and_keeps_the_rest(
         text = remove_entry(text, name)
         del expected[name]
         assert parse_yaml_servers(text) == expected
+
+
+@pytest.mark.parametrize("number", [1e-05, 1e22, 1.5e300, -2e-09, 0.1, 3.0])
+def test_a_number_reads_back_as_itself(number: float) -> None:
+    text = set_entry("version: 1\nservers: {}\n", "greeter", {"agent": "a:b", "params": {"rate": number}})
+    assert parse_roster(text).written["greeter"]["params"] == {"rate": number}
