@@ -1,13 +1,14 @@
 """Colours: legible in both schemes, chosen by the person, followed by what is on the screen."""
 
 import pytest
+from PySide6.QtCore import QSettings
+from PySide6.QtGui import QColor, QPalette
+from PySide6.QtWidgets import QApplication, QToolButton
+
 from callboard.core.health import Severity
 from callboard.ui.icons import Icons
 from callboard.ui.theme import DARK, LIGHT, SEVERITY_TOKENS, Theme, ThemeChoice, Token
 from callboard.ui.tray_icons import ON_DARK, ON_LIGHT
-from PySide6.QtCore import QSettings
-from PySide6.QtGui import QColor, QPalette
-from PySide6.QtWidgets import QApplication, QToolButton
 
 TEXTS = (
     Token.TEXT,
