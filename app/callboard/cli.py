@@ -104,8 +104,14 @@ def _add_programs(commands: _Commands) -> None:
         command = commands.add_parser(name, help=text, description=_sentence(text), add_help=False)
         command.set_defaults(handle=handle, passes_on=True)
     _command(commands, "quit", "stop the engine and all its servers", json=False)
-    command = _command(commands, "doctor", "look for what is wrong")
-    command.add_argument("server", nargs="?", metavar="NAME", help="look at this server only")
+    command = _command(commands, "doctor", "look for what is wrong; with an error code, say what it means")
+    command.add_argument(
+        "server",
+        nargs="?",
+        metavar="NAME",
+        help="look at this server closely (it is started for that), or explain a code",
+    )
+    command.set_defaults(handle=_doctor)
     command = _command(commands, "snippet", "print a client's configuration; without a name, list the clients")
     command.add_argument("client", nargs="?", metavar="CLIENT", help="a client as `callboard snippet` lists it")
     command.add_argument("--server", metavar="NAME", help="for this server's own endpoint instead of all servers")
@@ -248,6 +254,17 @@ def _engine(options: argparse.Namespace) -> int:
     from callboard.engine_main import main as run_engine
 
     return run_engine(options.rest)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from callboard.commands.terminal import Terminal
+    from callboard.core.meanings import MEANINGS
+
+    if options.server not in MEANINGS:
+        return _ask_engine(options)
+    from callboard.commands.program import explain
+
+    return explain(options.server, Terminal.standard(), as_json=options.json)
 
 
 def _connect(options: argparse.Namespace) -> int:

@@ -103,8 +103,9 @@ class EngineClient:
         await self._exchange("POST", "/engine/network", NetworkChange(online=online))
 
     async def doctor(self, server: str = "") -> list[Check]:
-        """Run the checks of the engine, or of one server."""
-        return await self._get("/doctor" + (f"?server={quote(server)}" if server else ""), list[Check])
+        """Run the checks of the engine, or of one server; the latter is started for it, which may take its time."""
+        path = "/doctor" + (f"?server={quote(server)}" if server else "")
+        return await self._send("GET", path, None, list[Check], limit=None if server else -1.0)
 
     # servers
 

@@ -6,7 +6,8 @@ from typing import Final
 
 from callboard.api.client import EngineClient
 from callboard.commands.terminal import Cell, Terminal
-from callboard.core.errors import CallboardError
+from callboard.core.errors import FIXES, CallboardError
+from callboard.core.meanings import MEANINGS
 
 _MEANING: Final = {"ok": "fine", "warn": "attention", "fail": "failed"}
 _QUIT_WAIT: Final = 30.0  # seconds for the engine and its servers to end
@@ -49,6 +50,15 @@ async def quit_engine(client: EngineClient, options: Namespace, terminal: Termin
     return 0
 
 
+def explain(code: str, terminal: Terminal, *, as_json: bool) -> int:
+    """Say what an error code means and what mends it. Needs no engine."""
+    if as_json:
+        terminal.json({"code": code, "meaning": MEANINGS[code], "fix": FIXES[code]})
+    else:
+        terminal.pairs([("code", code), ("meaning", MEANINGS[code]), ("fix", FIXES[code])])
+    return 0
+
+
 async def doctor(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
     """Look for what is wrong with the engine, or with one server."""
     checks = await client.doctor(options.server or "")
@@ -57,7 +67,6 @@ async def doctor(client: EngineClient, options: Namespace, terminal: Terminal) -
     else:
         rows = [(Cell(each.status, _MEANING[each.status]), each.name, each.message) for each in checks]
         terminal.table(("RESULT", "CHECK", "FINDING"), rows)
-        for each in checks:
-            if each.status != "ok" and each.fix:
-                terminal.line(f"{each.name}: {each.fix}")
+        for fix in dict.fromkeys(f"{each.name}: {each.fix}" for each in checks if each.status != "ok" and each.fix):
+            terminal.line(fix)
     return 1 if any(each.status == "fail" for each in checks) else 0

@@ -16,7 +16,7 @@ _STATUS: dict[Severity, Literal["ok", "warn", "fail"]] = {Severity.FAILED: "fail
 async def examine(engine: "Engine", table: "ServerTable", server: str) -> list[Check]:
     """The checks of the engine, or of one server; raises ``server-unknown``."""
     if server:
-        return await _server_checks(engine, table, server)
+        return await _server_checks(engine, table, server) + await table.checks(server)
     view = await engine.view()
     checks = [Check(name="engine", status="ok", message=f"Version {view.version} runs as process {view.pid}.")]
     checks.append(Check(name="gateway", status="ok", message=f"Clients reach it at {view.mcp_url}."))

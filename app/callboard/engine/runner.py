@@ -9,6 +9,7 @@ from typing import Any
 from callboard.core import supervision
 from callboard.core.errors import CallboardError
 from callboard.core.health import State
+from callboard.core.launch import Launch
 from callboard.core.roster import AnyEntry
 from callboard.core.supervision import CONNECTED
 from callboard.engine import tasks
@@ -51,6 +52,7 @@ class Runner:
         self._run: asyncio.Task[None] | None = None
         self._exit: supervision.Exit | None = None
         self._wake = asyncio.Event()
+        self._changed = asyncio.Event()
         self._again = False
         self._idle_stopped = False
         self._closed = False
@@ -148,10 +150,20 @@ class Runner:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
 
+    async def prepare(self) -> Launch:
+        """What would start the server now; raises what a start raises before it."""
+        return await self._connector.prepare(lambda _: None)
+
     def pids(self) -> list[int]:
         """The first process of each connection."""
         own = [self.status.pid] if self.status.pid is not None else []
         return own + self.instances.pids()
+
+    async def settle(self) -> None:
+        """Wait until a start or stop that is wanted or goes on has come to an end, whichever."""
+        while self._again or self.status.state in (State.STARTING, State.STOPPING):
+            self._changed.clear()
+            await self._changed.wait()
 
     def touch(self) -> None:
         """The server is being used."""
@@ -174,6 +186,7 @@ class Runner:
         self.status = supervision.transition(old, event, time.time(), chance=self._services.chance())
         if self.status is old:
             return
+        self._changed.set()
         if self.status.state is not old.state:
             self._on_state()
         if self.status.next_retry != old.next_retry:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from callboard.api.schema import ServerView
+from callboard.api.schema import Check, ServerView
 from callboard.core.errors import CallboardError
 from callboard.core.health import State
 from callboard.core.launch import Launch, RemoteLaunch
@@ -31,6 +31,7 @@ from callboard.engine.output import OutputLog
 from callboard.engine.relay.link import ServerLink
 from callboard.engine.relay.relay import Relay
 from callboard.engine.secrets.store import SecretStore
+from callboard.engine.server_checks import ServerChecks
 from callboard.engine.server_sign_in import ServerSignIns
 from callboard.engine.supervisor import Supervisor
 from callboard.engine.upstream.base import Upstream
@@ -180,6 +181,12 @@ class ServerTable:
             raise CallboardError("bad-request", f"A server cannot be told to {action}.")
         self._learning.discard(name)
         actions[action](name)
+
+    async def checks(self, name: str) -> list[Check]:
+        """A close look at one server, which is started for it if need be; raises ``server-unknown``."""
+        limit = self.entry(name).timeouts.start
+        checks = ServerChecks(self.supervisor, lambda: dict(self._environment.variables))
+        return await checks.run(name, start_limit=limit)
 
     async def close(self) -> None:
         """Stop all servers."""

@@ -1,6 +1,7 @@
 """All servers of the roster, each in the state that it should be in."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import sys
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 from callboard.core import supervision
 from callboard.core.errors import CallboardError
 from callboard.core.health import State
+from callboard.core.launch import Launch
 from callboard.core.references import names_in
 from callboard.core.roster import AnyEntry, RemoteEntry, Roster
 from callboard.core.supervision import ServerStatus
@@ -111,6 +113,16 @@ class Supervisor:
     def pids(self) -> dict[str, list[int]]:
         """The first processes of each server: the shared one, and those of clients and sessions."""
         return {name: pids for name, runner in self._runners.items() if (pids := runner.pids())}
+
+    async def prepare(self, name: str) -> Launch:
+        """What would start or reach the server now; raises ``server-unknown`` and what a start raises before it."""
+        return await self._runner(name).prepare()
+
+    async def settle(self, name: str, *, seconds: float) -> None:
+        """Wait until a start or stop that goes on has ended, ``seconds`` at most; raises ``server-unknown``."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._runner(name).settle()
 
     def ready_upstream(self, name: str) -> Upstream | None:
         """The connection if it is ready; a dictionary look-up, never raises."""

@@ -27,7 +27,7 @@ async def make_client(launch: RemoteLaunch, auth: httpx2.Auth | None = None) -> 
     return httpx2.AsyncClient(
         headers=launch.headers,
         auth=auth,
-        verify=await _verify(launch),
+        verify=await trust_for(launch),
         timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
         follow_redirects=False,  # credentials must not travel to wherever a server points
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30.0),
@@ -45,7 +45,8 @@ def no_proxy_for_this_computer() -> dict[str, None]:
     return dict.fromkeys(f"all://{host}" for host in _LOOPBACK)
 
 
-async def _verify(launch: RemoteLaunch) -> ssl.SSLContext | bool:
+async def trust_for(launch: RemoteLaunch) -> ssl.SSLContext | bool:
+    """Whom to trust and who we are; False for a server without TLS. Raises ``remote-certificate``."""
     if not launch.url.lower().startswith("https:"):
         return False
     if launch.tls is None:
