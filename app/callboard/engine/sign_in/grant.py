@@ -24,7 +24,7 @@ from callboard.engine.tasks import cancel_and_wait
 
 log = logging.getLogger(__name__)
 
-PAUSE: Final = 5.0  # seconds after a renewal that failed for now, while the token still lives
+PAUSE: Final = 5.0  # seconds after a renewal or attempt that failed, before the next one
 
 
 @dataclass(frozen=True)
@@ -243,10 +243,11 @@ class Grant:
         await self._begun.wait()
 
     async def _sign_in_quietly(self) -> None:
-        if self._attempt is None:
+        """Sign in as a program; an attempt that failed is not repeated for every request."""
+        if self._attempt is None and (self._failed is None or time.monotonic() >= self._pause_until):
             self._start()
-        assert self._attempt is not None
-        await asyncio.wait([self._attempt])
+        if self._attempt is not None:
+            await asyncio.wait([self._attempt])
         if self._failed is not None:
             raise self._failed
 
@@ -291,6 +292,7 @@ class Grant:
 
     def _give_up(self, flow: Flow, error: CallboardError) -> None:
         self._failed = error
+        self._pause_until = time.monotonic() + PAUSE
         # the browser never came back: perhaps the server does not know our client any more
         self._doubtful = bool(self._url) and error.code == "sign-in-cancelled"
         log.info("a sign-in failed at the step %s: %s", flow.trace.current, error.message)
