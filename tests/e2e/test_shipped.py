@@ -295,6 +295,28 @@ async def test_assertion_32_sessions_and_clients_think_apart(callboard: CommandL
                 assert await think(first, number) == number
             assert await think(second, 1) == 1
             assert await think(first, 4) == 4
+            assert await think(second, 2) == 2
+
+
+@both_eras
+async def test_a_conversation_can_be_named_through_the_gateway(
+    callboard: CommandLine, engine: EngineProcess, mode: str
+) -> None:
+    await callboard("add", "sequential-thinking")
+    async with mcp_client(engine, mode=mode) as client:
+        for number in (1, 2):
+            for handle in ("one", "two"):
+                result = await client.call_tool(
+                    "sequential-thinking__sequentialthinking",
+                    {**STEP, "thoughtNumber": number},
+                    meta={"callboard/conversation": handle},
+                )
+                assert result.structured_content["thoughtHistoryLength"] == number
+    async with mcp_client(engine, mode=mode, token_of="vscode") as stranger:
+        result = await stranger.call_tool(
+            "sequential-thinking__sequentialthinking", STEP, meta={"callboard/conversation": "one"}
+        )
+        assert result.structured_content["thoughtHistoryLength"] == 1
 
 
 # postgres

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field, TypeAdapter
 
-from callboard.core.roster import Filled, Model, SecretName, Text
+from callboard.core.roster import AnyEntry, Filled, LocalEntry, Model, SecretName, Text
 from callboard.core.roster_parse import check_entry, name_problem
 
 System = Literal["linux", "darwin", "win32"]
@@ -154,6 +154,13 @@ class Finding:
     state: Literal["met", "missing", "asked", "optional"]
     message: str
     fix: str = ""
+
+
+def is_first_party(entry: AnyEntry) -> bool:
+    """Whether an entry runs one of our own servers, under our own interpreter."""
+    if not isinstance(entry, LocalEntry) or entry.command != "${python}" or len(entry.args) < 2:
+        return False
+    return entry.args[0] == "-m" and entry.args[1].startswith("callboard.servers.")
 
 
 def load_catalogue(text: str) -> dict[str, Shipped]:

@@ -19,6 +19,7 @@ from callboard.core.health import State
 from callboard.core.launch import Launch, RemoteLaunch
 from callboard.core.references import names_in
 from callboard.core.roster import AgentEntry, AnyEntry, Roster
+from callboard.core.shipped import is_first_party
 from callboard.core.supervision import ServerStatus
 from callboard.engine import tasks
 from callboard.engine.containers import Containers
@@ -288,7 +289,8 @@ class ServerTable:
 
     def is_told_callers(self, server: str) -> bool:
         """See the relay's Servers."""
-        return isinstance(self._roster.servers.get(server), AgentEntry)
+        entry = self._roster.servers.get(server)
+        return isinstance(entry, AgentEntry) or (entry is not None and is_first_party(entry))
 
     async def open_private(self, name: str, key: str) -> Upstream:
         """See the relay's Servers."""

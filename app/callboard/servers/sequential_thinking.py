@@ -26,6 +26,7 @@ NAME: Final = "sequential-thinking"
 META_CONVERSATION: Final = "callboard/conversation"  # the handle of a conversation, in a call's _meta and its answer's
 META_CLIENT: Final = "callboard/client"  # who calls, where the engine says so
 META_SESSION: Final = "callboard/session"
+META_PROGRAM: Final = "io.modelcontextprotocol/clientInfo"
 MODERN: Final = "2026-07-28"  # from this revision on calls belong to no session
 
 _MOST_CONVERSATIONS: Final = 500
@@ -165,14 +166,13 @@ class Thinking:
     def _conversation(self, *, begins: bool) -> Thoughts:
         """The conversation that a call belongs to: the one that it names, or that of its session.
 
-        A call of the newest revision that names none belongs to no session. Over standard input and output all such
-        calls come from one client, which thinks about one thing at a time: its first step begins a conversation anew,
-        whose handle stands in the answer.
+        A call of the newest revision that names none belongs to no session. Its client is taken to think about one
+        thing at a time: a first step begins a conversation anew, whose handle stands in the answer.
         """
         context = get_context()
         request = context.request_context
         meta: dict[str, Any] = dict((request.meta if request is not None else None) or {})
-        client = _word(meta, META_CLIENT)
+        client = f"{_word(meta, META_CLIENT)} {_program(meta)}"
         if handle := _word(meta, META_CONVERSATION):
             thoughts = self._conversations.find(client, "handle", handle)
             thoughts.handle = handle
@@ -198,6 +198,12 @@ def make_server(limit: int = _MOST_CONVERSATIONS) -> FastMCP[Any]:
 def main() -> None:
     """Serves on standard input and output until the client closes the input."""
     make_server().run(transport="stdio", show_banner=False)
+
+
+def _program(meta: dict[str, Any]) -> str:
+    """The name that a client gives itself in every request of the newest revision."""
+    info = meta.get(META_PROGRAM)
+    return str(info.get("name", ""))[:_LONGEST_NAME] if isinstance(info, dict) else ""
 
 
 def _word(meta: dict[str, Any], key: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from callboard.core.roster_parse import check_entry
-from callboard.core.shipped import Browser, Here, Program, Shipped, findings, load_catalogue
+from callboard.core.shipped import Browser, Here, Program, Shipped, findings, is_first_party, load_catalogue
 from callboard.system.resources import resource
 
 CATALOGUE = load_catalogue(resource("shipped.yaml").read_text(encoding="utf-8"))
@@ -121,6 +121,23 @@ def test_what_a_person_gives_becomes_part_of_the_entry() -> None:
 def test_a_catalogue_that_is_wrong_says_where(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         load_catalogue(text)
+
+
+def test_our_own_servers_are_those_that_our_interpreter_runs() -> None:
+    ours = {}
+    for name, shipped in CATALOGUE.items():
+        entry, _ = check_entry(shipped.entry)
+        assert entry is not None
+        ours[name] = is_first_party(entry)
+    assert [name for name, is_ours in ours.items() if is_ours] == list(CATALOGUE)[:4]
+    for command, args in (
+        ("python", ["-m", "callboard.servers.x"]),
+        ("${python}", ["-m"]),
+        ("${python}", ["-c", "callboard.servers."]),
+    ):
+        entry, _ = check_entry({"command": command, "args": args})
+        assert entry is not None
+        assert not is_first_party(entry)
 
 
 def test_an_entry_of_another_kind_is_not_taken_for_one_of_ours() -> None:
