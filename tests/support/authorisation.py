@@ -1,5 +1,6 @@
 """A remote MCP server with its authorisation server, strict where the specifications are, on real HTTP."""
 
+import asyncio
 import base64
 import hashlib
 import itertools
@@ -41,6 +42,7 @@ class AuthorisedServer(Site):
         self.header = "absolute"  # or "relative", "none", "elsewhere": resource_metadata in the refusal
         self.metadata_at = (f"{RESOURCE}/mcp",)
         self.metadata_broken: Said | None = None  # what is said there instead
+        self.at = "/mcp"  # where the metadata says that it is
         self.resource: str | None = None  # what the metadata says that it is for, instead of what it is for
         self.issuer_path = ""
         self.issuers: list[str] | None = None  # instead of its own
@@ -81,6 +83,16 @@ class AuthorisedServer(Site):
         return f"{self.url}/mcp"
 
     @property
+    def sse(self) -> str:
+        """The same server for clients of 2024-11-05."""
+        return f"{self.url}/sse"
+
+    @property
+    def named(self) -> str:
+        """The address that the metadata is about."""
+        return self.url + self.at
+
+    @property
     def issuer(self) -> str:
         """The authorisation server's name."""
         return self.url + self.issuer_path
@@ -98,7 +110,7 @@ class AuthorisedServer(Site):
     async def answer(self, seen: Seen) -> Said:
         """See Site."""
         path = seen.path
-        if path == "/mcp":
+        if path in ("/mcp", "/sse"):
             return self._mcp(seen)
         if path.startswith(RESOURCE):
             return self._resource_metadata() if path in self.metadata_at else self.metadata_broken or Said(404)
@@ -121,7 +133,21 @@ class AuthorisedServer(Site):
         if grantee is None or not grantee.alive:
             return self._refuse(401, "invalid_token" if seen.bearer else "", self.challenge_scope)
         if seen.method != "POST":
-            return Said(405)
+            return Said(405) if seen.path == "/mcp" else self._stream()
+        if seen.path == "/sse":
+            answer = self._result(seen, grantee)
+            if answer.body:
+                self.streams[-1].put_nowait(b"data: " + answer.body + b"\n\n")
+            return Said(202)
+        return self._result(seen, grantee)
+
+    def _stream(self) -> Said:
+        """The stream of the transport of 2024-11-05; its messages are posted to the same address."""
+        self.streams.append(asyncio.Queue())
+        kind = {"content-type": "text/event-stream"}
+        return Said(200, b"event: endpoint\ndata: /sse\n\n", kind, self.streams[-1])
+
+    def _result(self, seen: Seen, grantee: Grantee) -> Said:
         message = seen.json
         if "id" not in message:
             return Said(202)
@@ -181,7 +207,7 @@ class AuthorisedServer(Site):
     def _resource_metadata(self) -> Said:
         if self.metadata_broken is not None:
             return self.metadata_broken
-        said = {"resource": self.resource or self.mcp, "authorization_servers": self.issuers or [self.issuer]}
+        said = {"resource": self.resource or self.named, "authorization_servers": self.issuers or [self.issuer]}
         return data(said | ({"scopes_supported": self.scopes} if self.scopes is not None else {}))
 
     # the authorisation server

@@ -43,6 +43,7 @@ class Said:
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
+    stream: "asyncio.Queue[bytes] | None" = None  # what follows the body, until the connection ends
 
 
 def data(value: Any, status: int = 200, **headers: str) -> Said:
@@ -63,6 +64,7 @@ class Site:
         self._context = context
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
+        self.streams: list[asyncio.Queue[bytes]] = []  # those that are open; an empty part ends one
 
     async def answer(self, seen: Seen) -> Said:
         """What a request is told."""
@@ -79,6 +81,8 @@ class Site:
     ) -> None:
         assert self._server is not None
         self._server.close()
+        for queue in self.streams:
+            queue.put_nowait(b"")
         for writer in list(self._open):
             writer.close()
         await self._server.wait_closed()
@@ -93,10 +97,14 @@ class Site:
             while (seen := await _read(reader)) is not None:
                 self.seen.append(seen)
                 said = await self.answer(seen)
-                lines = [f"HTTP/1.1 {said.status} Said", f"content-length: {len(said.body)}"]
+                lines = [f"HTTP/1.1 {said.status} Said"]
+                lines += [] if said.stream is not None else [f"content-length: {len(said.body)}"]
                 lines += [f"{name}: {text}" for name, text in said.headers.items()]
                 writer.write("\r\n".join([*lines, "", ""]).encode() + said.body)
                 await writer.drain()
+                while said.stream is not None and (part := await said.stream.get()):
+                    writer.write(part)
+                    await writer.drain()
         except (OSError, asyncio.IncompleteReadError):
             pass
         finally:

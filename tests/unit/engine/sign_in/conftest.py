@@ -50,7 +50,7 @@ class Stand:
     @asynccontextmanager
     async def connected(self, url: str, name: str = "one", **oauth: Any) -> AsyncIterator[HttpUpstream]:
         """A connection to a server, its sign-in being this stand's."""
-        launch = RemoteLaunch(url, oauth=OAuthLaunch(**oauth))
+        launch = _launch(url, oauth)
         grant = self.desk.use(name, launch)
         await grant.load()
         upstream = HttpUpstream(Peer(), modern=False, auth=TokenAuth(grant))
@@ -62,7 +62,7 @@ class Stand:
 
     async def begin(self, url: str, name: str = "one", **oauth: Any) -> SignInView:
         """The person wants to sign in."""
-        await self.desk.use(name, RemoteLaunch(url, oauth=OAuthLaunch(**oauth))).begin()
+        await self.desk.use(name, _launch(url, oauth)).begin()
         return self.desk.view(name)
 
     async def agree(self, url: str, name: str = "one", **oauth: Any) -> tuple[SignInView, int, bytes]:
@@ -78,6 +78,10 @@ class Stand:
             async with self.connected(url, name, **oauth):
                 pass
         return caught.value
+
+
+def _launch(url: str, oauth: dict[str, Any]) -> RemoteLaunch:
+    return RemoteLaunch(url, transport="sse" if url.endswith("/sse") else "http", oauth=OAuthLaunch(**oauth))
 
 
 @pytest.fixture

@@ -151,6 +151,23 @@ async def test_if_renewal_fails_for_now_the_sign_in_is_kept(stand: Stand, broken
             assert await call(upstream) == "client-1"
 
 
+@pytest.mark.parametrize("known", [True, False])
+async def test_the_old_transport_is_signed_too(stand: Stand, known: bool) -> None:
+    async with AuthorisedServer(at="/sse") as server:
+        if known:
+            assert (await stand.refused(server.sse)).code == "remote-sign-in"
+        view, *_ = await stand.agree(server.sse)
+        assert view.state == "signed-in", view.message
+        async with stand.connected(server.sse) as upstream:
+            assert await calls(upstream, 3) == ["client-1"] * 3
+            server.expire()
+            assert await calls(upstream, 3) == ["client-1"] * 3
+            server.revoke()
+            with pytest.raises(CallboardError):
+                await call(upstream)
+            assert (await asyncio.wait_for(upstream.closed, 5)).error == "remote-sign-in"
+
+
 async def test_more_rights_are_asked_for_and_those_of_before_are_kept(stand: Stand) -> None:
     async with AuthorisedServer(challenge_scope="read", calls_need="write") as server:
         await stand.agree(server.mcp)
