@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,11 @@ import pytest
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 pytest_plugins = ["tests.support.leaks", "tests.support.agent_environments", "tests.support.postgresql", "pytester"]
+
+# A shell without job control starts what it puts into the background with Ctrl-C ignored, and children inherit that:
+# commands that tests interrupt would go on for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TESTS = Path(__file__).parent
 QT_SUITES = ("ui", "desktop")
