@@ -4,7 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -40,6 +40,8 @@ class EngineProcess:
     ``client`` belongs to the loop of the test. The process gets a free port and no keyring unless ``environment`` says
     otherwise. What it prints goes to ``output``.
     """
+
+    command: Sequence[str] = (sys.executable, "-m", "callboard", "engine")
 
     def __init__(
         self, home: Path, servers: dict[str, Entry] | None = None, *, environment: dict[str, str] | None = None
@@ -86,7 +88,7 @@ class EngineProcess:
         """One more engine process for this home; the caller waits for its end."""
         with self.output.open("ab") as output:
             return subprocess.Popen(
-                [sys.executable, "-m", "callboard", "engine"],
+                self.command,
                 env={**os.environ, "CALLBOARD_HOME": str(self.home), **self._environment},
                 stdin=subprocess.DEVNULL,
                 stdout=output,

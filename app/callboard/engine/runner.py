@@ -68,6 +68,8 @@ class Runner:
             return
         self._again = True
         self._wake.set()
+        if self._after is None:
+            self.feed(supervision.StartWanted())  # so that whoever asked sees at once that it was heard
         if self._life is None:
             self._life = tasks.spawn(self._live(), f"life of {self.name}")
 
@@ -263,6 +265,7 @@ class Runner:
                     self._run = None
                 self.feed(supervision.Stopped(self._exit))
                 event = await self._what_next()
+            self.feed(supervision.Stopped())  # it was stopped before a run began
         finally:
             self._life = None
 
