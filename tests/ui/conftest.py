@@ -94,7 +94,7 @@ class HandClient(EngineClient):
         finally:
             self.looking -= 1
 
-    async def _send(self, method: str, path: str, body: Any, kind: Any, timeout: float | None = -1.0) -> Any:
+    async def _send(self, method: str, path: str, body: Any, kind: Any, limit: float | None = -1.0) -> Any:
         self.asked.append((method, path, body))
         answer = self.answers.get(path.partition("?")[0])
         if answer is None:
