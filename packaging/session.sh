@@ -30,10 +30,18 @@ printf %s keyring-password |
     echo "session.sh: the keyring did not start" >&2
     exit 1
 }
-# It returns before it has its name on the bus; whoever asks for secrets until then is told that there is no keyring.
+# It returns before its keyring is there; whoever wants to keep a secret until then is asked to make one first.
+# (Asking for the secrets' service itself before it is on the bus would start a second one.)
+ask() {
+    dbus-send --session --print-reply=literal "$@" 2>/dev/null
+}
+keyring_is_there() {
+    ask --dest=org.freedesktop.DBus / org.freedesktop.DBus.NameHasOwner string:org.freedesktop.secrets | grep -q true &&
+        ask --dest=org.freedesktop.secrets /org/freedesktop/secrets \
+            org.freedesktop.Secret.Service.ReadAlias string:default | grep -q /collection/
+}
 tries=0
-until dbus-send --session --print-reply=literal --dest=org.freedesktop.DBus / \
-    org.freedesktop.DBus.NameHasOwner string:org.freedesktop.secrets 2>/dev/null | grep -q true; do
+until keyring_is_there; do
     tries=$((tries + 1))
     [ "$tries" -le 200 ] || {
         echo "session.sh: the keyring did not come onto the bus" >&2
