@@ -10,11 +10,15 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class LocalLaunch:
-    """A child process: ``argv`` byte for byte as the person wrote it, ``env`` only what the roster adds."""
+    """A child process: ``argv`` byte for byte as the person wrote it, ``env`` only what the roster adds.
+
+    ``written_once`` is a file that the program writes, and that must not be there when it starts.
+    """
 
     argv: tuple[str, ...] = field(repr=False)
     env: dict[str, str] = field(default_factory=dict, repr=False)
     cwd: Path | None = None
+    written_once: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -67,8 +67,7 @@ class Claim:
 
     async def release(self, environment: Mapping[str, str]) -> None:
         """Remove the container, if one was made; the program that ran it has ended. Never raises."""
-        if await _remove(self._id_file, self._remove, environment):
-            _forget(self._note, self._id_file)
+        await _remove_all(self._note, self._id_file, self._remove, environment)
 
 
 class Containers:
@@ -103,7 +102,8 @@ class Containers:
             return None
         added = () if chosen else ("--cidfile", str(id_file))
         argv = (*run.before, *run.words, *added, *run.after)
-        return Claim(replace(launch, argv=argv), id_file, note, remove)
+        changed = replace(launch, argv=argv, written_once=None if chosen else id_file)
+        return Claim(changed, id_file, note, remove)
 
     async def end_previous(self, environment: Mapping[str, str]) -> None:
         """Remove what an engine that was killed left behind. Call it before anything is claimed."""
@@ -119,8 +119,19 @@ async def _end_one(note: Path, environment: Mapping[str, str]) -> None:
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         _logger.warning("A note of a container cannot be read: %s", error)
         return
-    if await _remove(id_file, remove, variables):
-        _forget(note, id_file)
+    await _remove_all(note, id_file, remove, variables)
+
+
+async def _remove_all(note: Path, id_file: Path, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Remove the container of a note, and those of earlier starts of the same command (see ``written_once``)."""
+    done = True
+    for file in [id_file, *await asyncio.to_thread(_earlier, note)]:
+        if await _remove(file, command, environment):
+            _forget(file)
+        else:
+            done = False
+    if done:
+        _forget(note)
 
 
 async def _remove(id_file: Path, command: Sequence[str], environment: Mapping[str, str]) -> bool:
@@ -179,11 +190,14 @@ def _read_notes(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.json"))
 
 
-def _forget(note: Path, id_file: Path) -> None:
+def _earlier(note: Path) -> list[Path]:
+    return sorted(note.parent.glob(f"{note.stem}-*.cid"))
+
+
+def _forget(file: Path) -> None:
     # The person's own file for the id too: with it there, the next run would be refused.
-    for file in (note, id_file):
-        with contextlib.suppress(OSError):
-            file.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        file.unlink(missing_ok=True)
 
 
 def _ignore(data: bytes) -> None:

@@ -5,6 +5,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,6 +127,7 @@ class ChildProcess:
         if not cwd.is_dir():
             raise CallboardError("cwd-missing", f"The working folder {cwd} does not exist.")
         variables = {**environment, **launch.env}
+        _set_aside(launch.written_once)
         program = find_program(launch.argv[0], path=variables.get("PATH", os.defpath), cwd=cwd)
         try:
             # In this thread, which lives on, and at once: the call returns as soon as the program has been loaded.
@@ -253,6 +255,13 @@ class ChildProcess:
 
     def _members(self) -> list[int]:
         return self._tree.members(pipes_held=not self._output_ended.is_set())
+
+
+def _set_aside(file: Path | None) -> None:
+    """Move a file of an earlier start out of the way, beside itself."""
+    if file is not None and file.exists():
+        with contextlib.suppress(OSError):  # the program says what is in its way
+            file.rename(file.with_stem(f"{file.stem}-{uuid.uuid4().hex[:8]}"))
 
 
 def _take(file: IO[bytes] | None) -> int:

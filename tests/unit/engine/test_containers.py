@@ -114,6 +114,22 @@ async def test_when_the_program_dies_the_container_does_not_outlive_it(docker: P
     assert not is_running(second)
 
 
+async def test_a_server_that_is_started_twice_in_one_start_leaves_nothing(docker: Path, tmp_path: Path):
+    launch = LocalLaunch(("docker", "run", "-i", "image", *odd_server("--ignore-term")))
+    claim = Containers(tmp_path / "notes").claim("odd", launch, os.environ)
+    assert claim is not None
+    for count in (1, 2):
+        program = await ChildProcess.spawn(
+            claim.launch, environment=os.environ, on_stdout=lambda data: None, on_stderr=lambda data: None
+        )
+        await until(lambda: len(containers(docker)) == count)  # noqa: B023
+        os.kill(program.pid, signal.SIGKILL)
+        await program.exited
+    await claim.release(os.environ)
+    assert not any(map(is_running, containers(docker).values()))
+    assert list((tmp_path / "notes").iterdir()) == []
+
+
 async def test_options_of_the_program_are_kept_for_the_removal(docker: Path, tmp_path: Path):
     world = Containered(tmp_path)
     entry = in_container(server=("--ignore-term",))
