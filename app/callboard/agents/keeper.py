@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -111,7 +111,9 @@ class Keeper:
             now = _times(self._link)
             if not now or now == known:
                 continue
+            changed = [name for name in now if now[name] != known.get(name)]
             known = now
+            await asyncio.to_thread(_forget_compiled, changed)
             try:
                 await self.replace()
                 log.info("The agent was loaded anew.")
@@ -141,6 +143,15 @@ class Keeper:
 def was_cancelled(outcome: Outcome) -> bool:
     """True for a call that the worker gave up because it was told to."""
     return outcome.error is not None and outcome.error["code"] == CANCELLED
+
+
+def _forget_compiled(files: Iterable[str]) -> None:
+    """Python takes a compiled file for current if the source has the same second and size: a quick edit would hide."""
+    for name in files:
+        source = Path(name)
+        for compiled in (source.parent / "__pycache__").glob(f"{source.stem}.*.pyc"):
+            with contextlib.suppress(OSError):
+                compiled.unlink()
 
 
 def _times(link: AnyLink | None) -> dict[str, float]:
