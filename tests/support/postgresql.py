@@ -34,11 +34,11 @@ class PostgresServer:
         """The database's address for a user; the password is not asked for."""
         return f"postgresql://{user}:hunter2@/{database}?host={self.folder}"
 
-    def ask(self, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
+    def ask(self, sql: str, *parameters: object, database: str = "shop") -> list[tuple[Any, ...]]:
         """Execute a statement as the owner, and commit; the rows if it has any."""
         import psycopg
 
-        with psycopg.connect(self.address(OWNER), autocommit=True) as connection:
+        with psycopg.connect(self.address(OWNER, database), autocommit=True) as connection:
             cursor = connection.execute(sql.encode(), parameters or None)
             return cursor.fetchall() if cursor.description else []
 
@@ -145,6 +145,7 @@ def _fill(server: PostgresServer) -> None:
 
     with psycopg.connect(server.address(OWNER, "postgres"), autocommit=True) as connection:
         connection.execute("CREATE DATABASE shop")
+        connection.execute("CREATE DATABASE agents")
     for statement in _TABLES.split(";\n"):
         server.ask(statement)
 

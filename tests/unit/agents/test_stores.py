@@ -67,8 +67,8 @@ def test_in_a_file(check: Callable[[Store], None], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_in_postgresql(check: Callable[[Store], None], postgresql: PostgresServer, tmp_path: Path) -> None:
-    postgresql.ask("DROP TABLE IF EXISTS callboard_conversations")
-    store = open_store(postgresql.address("owner"), tmp_path / "unused")
+    postgresql.ask("DROP TABLE IF EXISTS callboard_conversations", database="agents")
+    store = open_store(postgresql.address("owner", "agents"), tmp_path / "unused")
     check(store)
     store.close()
     assert not (tmp_path / "unused").exists()
@@ -109,8 +109,8 @@ def test_a_database_that_cannot_be_reached(tmp_path: Path) -> None:
 
 async def test_two_engines_share_conversations(postgresql: PostgresServer, tmp_path: Path) -> None:
     """A conversation begun at one goes on at the other, in the right order."""
-    postgresql.ask("DROP TABLE IF EXISTS callboard_conversations")
-    stores = [open_store(postgresql.address("owner"), tmp_path / "unused") for _ in range(2)]
+    postgresql.ask("DROP TABLE IF EXISTS callboard_conversations", database="agents")
+    stores = [open_store(postgresql.address("owner", "agents"), tmp_path / "unused") for _ in range(2)]
     one, two = (Conversations("agent", Limits(), store) for store in stores)
     ann = Caller("ann", "session:1")
     held = await one.take(None, ann)

@@ -135,12 +135,12 @@ def refused(status: int, body: bytes = b"", location: str = "") -> CallboardErro
 def _tls_problem(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"The server's certificate is not trusted: {error.verify_message.rstrip('.')}."
-    reason = (error.reason or "").replace("_", " ").lower()
+    reason = (error.reason or _text(error)).replace("_", " ").lower()
     if "alert" in reason or "eof" in reason:
         return f"The server refused the secure connection, perhaps for want of another client certificate: {reason}."
     if "wrong version number" in reason or "http request" in reason:
         return "The server does not speak TLS at this address; perhaps it begins with http:// instead of https://."
-    return f"The secure connection failed: {reason or _text(error)}."
+    return f"The secure connection failed: {reason}."
 
 
 def _causes(error: BaseException) -> list[BaseException]:
