@@ -40,8 +40,9 @@ class Runner:
         self.status = supervision.initial(time.time(), enabled=entry.enabled)
         self.upstream: Upstream | None = None
         self.last_used = 0.0  # of the monotonic clock
-        self._ready_at = 0.0  # of the monotonic clock, as is the next one: the wall clock may be set
+        self._ready_at = 0.0  # of the monotonic clock, as are the next ones: the wall clock may be set
         self._failed_at = 0.0
+        self._retry_at = 0.0
         self._health: Health | None = None
         self._look = asyncio.Event()  # there is something new to wait for while the server is ready
         self._services = services
@@ -184,14 +185,16 @@ class Runner:
         """Let something happen: the only place where the status changes."""
         if isinstance(event, supervision.Failed | supervision.Waiting):
             event = replace(event, reason=self._services.mask(event.reason))  # it may quote the command or the address
-        old = self.status
-        self.status = supervision.transition(old, event, time.time(), chance=self._services.chance())
+        old, now = self.status, time.time()
+        self.status = supervision.transition(old, event, now, chance=self._services.chance())
         if self.status is old:
             return
         self._changed.set()
         if self.status.state is not old.state:
             self._on_state()
         if self.status.next_retry != old.next_retry:
+            # How long the pause is, is settled here: later on the wall clock may be set.
+            self._retry_at = time.monotonic() + max(0.0, (self.status.next_retry or now) - now)
             self._wake.set()
         self._tell_waiters()
         self._services.on_change(self.name)
@@ -271,16 +274,10 @@ class Runner:
 
     async def _what_next(self) -> supervision.Event | None:
         """Wait for the next try, or for a wish to start; None if there will be neither."""
-        loop = asyncio.get_running_loop()
-        due, deadline = None, 0.0
         while self.status.next_retry is not None and not self._wanted_now():
-            if self.status.next_retry != due:
-                # How long the pause is, is settled here: later on the wall clock may be set.
-                due = self.status.next_retry
-                deadline = loop.time() + max(0.0, due - time.time())
             self._wake.clear()
             try:
-                async with asyncio.timeout_at(deadline):
+                async with asyncio.timeout(self._retry_at - time.monotonic()):
                     await self._wake.wait()
             except TimeoutError:
                 break
