@@ -29,7 +29,6 @@ LONG = 5_000.0  # seconds after which everything has come to rest
 CLOSING = 0.5  # seconds that a connection takes to end
 ENTRIES: dict[str, LocalEntry] = {
     "always": LocalEntry(command="x", restart=Restart(max=MOST)),
-    "manual": LocalEntry(command="x", start="manual", restart=Restart(max=MOST)),
     "lazy": LocalEntry(command="x", start="on-demand", restart=Restart(max=MOST)),
     "idle": LocalEntry(command="x", start="on-demand", restart=Restart(max=MOST), timeouts=Timeouts(idle=60.0)),
 }
@@ -121,10 +120,11 @@ class Supervision(RuleBasedStateMachine):
         self.behaviours = dict.fromkeys(ENTRIES, "works")
         self.entries: dict[str, LocalEntry] = dict(ENTRIES)
         # the model
-        self.wanted = {"always": True, "manual": False, "lazy": False, "idle": False}
+        self.wanted = {"always": True, "lazy": False, "idle": False}
         self.resting: dict[str, State] = {}  # the state at the last rest, until something is asked
         self.disturbed: set[str] = set()  # somebody has stopped or changed it since the last rest
         self.crashes = dict.fromkeys(ENTRIES, 0)
+        self.asked = dict.fromkeys(ENTRIES, 0)  # how often it was to start since the last rest
         self.calls: dict[str, list[asyncio.Task[Upstream]]] = {name: [] for name in ENTRIES}
         self.loop.run(self.set_up())
         self.come_to_rest()
@@ -170,6 +170,7 @@ class Supervision(RuleBasedStateMachine):
         """Somebody has asked for something; what is known of the last rest no longer holds."""
         if self.entries[name].enabled:
             self.wanted[name] = wants
+            self.asked[name] += wants
         self.resting.pop(name, None)
 
     # what can be asked
@@ -184,6 +185,19 @@ class Supervision(RuleBasedStateMachine):
     def stop(self, name: str) -> None:
         self.disturbed.add(name)
         self.act(name, "stop", wants=False)
+
+    @rule(name=st.sampled_from(sorted(ENTRIES)), first=st.sampled_from(["start", "restart", "retry"]))
+    def start_and_stop(self, name: str, first: str) -> None:
+        """At one moment: nothing has happened in between."""
+        self.disturbed.add(name)
+        self.ask(name, wants=False)
+
+        def both() -> None:
+            if self.entries[name].enabled:
+                getattr(self.supervisor, first)(name)
+            self.supervisor.stop(name)
+
+        self.run_now(both)
 
     @rule(name=st.sampled_from(sorted(ENTRIES)))
     def cancel(self, name: str) -> None:
@@ -213,8 +227,9 @@ class Supervision(RuleBasedStateMachine):
 
         self.run_now(ask)
 
-    @rule(name=st.sampled_from(sorted(ENTRIES)))
-    def crash(self, name: str) -> None:
+    @rule(name=st.sampled_from(sorted(ENTRIES)), jump=st.sampled_from([0.0, -1e8, 1e8]))
+    def crash(self, name: str, jump: float) -> None:
+        """It ends by itself; perhaps the wall clock is set at that moment."""
         upstream = self.supervisor.ready_upstream(name)
         if upstream is None or upstream.closed.done() or self.crashes[name] >= MOST:
             return
@@ -222,6 +237,7 @@ class Supervision(RuleBasedStateMachine):
         self.resting.pop(name, None)
         self.run_now(lambda: upstream.closed.set_result(Closed("exited with code 7", code=7)))
         self.loop.settle()  # what is asked next depends on the state that follows
+        self.clock.offset += jump
 
     @rule(name=st.sampled_from(sorted(ENTRIES)), enabled=st.booleans(), value=st.sampled_from("abc"))
     def configure(self, name: str, enabled: bool, value: str) -> None:
@@ -267,10 +283,12 @@ class Supervision(RuleBasedStateMachine):
         for name in ENTRIES:
             expected = self.expected(name)
             assert self.state(name) is expected, name
-            self.check_calls(name)
+            self.check_calls(name, expected)
+            self.check_tries(name)
             self.resting[name] = expected
             self.wanted[name] = expected not in (State.STOPPED, State.DISABLED)
         self.crashes = dict.fromkeys(ENTRIES, 0)
+        self.asked = dict.fromkeys(ENTRIES, 0)
         self.starts = {}
         self.disturbed = set()
 
@@ -285,18 +303,24 @@ class Supervision(RuleBasedStateMachine):
         rest = RESTS[self.behaviours[name]]
         return State.STOPPED if rest is State.READY and name == "idle" else rest
 
-    def check_calls(self, name: str) -> None:
+    def check_calls(self, name: str, rest: State) -> None:
         """Each call has an end; and a good one, if nothing stood in the way."""
         calls, self.calls[name] = self.calls[name], []
         assert all(call.done() for call in calls)
         good = [call.result() for call in calls if call.exception() is None]
         assert all(isinstance(call.exception(), CallboardError | None) for call in calls)
-        works = RESTS[self.behaviours[name]] is State.READY and self.entries[name].enabled
+        works = RESTS[self.behaviours[name]] is State.READY and rest in (State.READY, State.STOPPED)
         undisturbed = name not in self.disturbed and not self.crashes[name]
         if calls and works and undisturbed and self.entries[name].start == "on-demand":
             assert len(good) == len(calls)
         if name not in self.disturbed and not self.crashes[name] and works and name == "lazy":
             assert self.starts.get(name, 0) <= 1, "one start, however many calls"
+
+    def check_tries(self, name: str) -> None:
+        """One that dies at each start was started so often as it may be."""
+        once = self.asked[name] == 1 and name not in self.disturbed and not self.crashes[name]
+        if once and self.behaviours[name] == "dies" and self.entries[name].enabled:
+            assert self.starts[name] == MOST + 1
 
     def act(self, name: str, action: str, *, wants: bool, anew: bool = True) -> None:
         """Ask for an action; a disabled server refuses to start."""
@@ -351,5 +375,5 @@ class Supervision(RuleBasedStateMachine):
 
 TestSupervision = Supervision.TestCase
 TestSupervision.settings = settings(
-    max_examples=120, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=150, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
