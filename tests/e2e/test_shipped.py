@@ -87,7 +87,7 @@ async def test_add_filesystem_with_a_folder(callboard: CommandLine, engine: Engi
     assert (added.code, added.out, added.err) == (0, "filesystem: added; ready\n", "")
     assert written(engine)["filesystem"]["args"] == ["-m", "callboard.servers.filesystem", str(folder)]
     called = await callboard("call", "filesystem.list_directory", "--arg", f"path={folder}")
-    assert called.out == "[DIR] door\n"
+    assert (called.code, called.out, called.err) == (0, "[DIR] door\n", "")
     assert next(each.added for each in await engine.client.shipped() if each.name == "filesystem") == ["filesystem"]
     again = await callboard("add", "filesystem", "--folder", str(folder))
     assert (again.code, "exists already" in again.err) == (1, True)

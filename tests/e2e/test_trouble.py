@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -118,6 +119,19 @@ async def test_a_silent_server_is_given_up_in_time(callboard_home: Path) -> None
         assert view.error_code in ("start-timeout", "crash-loop")
         assert "did not answer the handshake" in view.reason
         assert view.pid is None
+
+
+async def test_whoever_asks_for_tools_before_the_first_list_is_there_gets_them(
+    callboard_home: Path, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    async with EngineProcess(callboard_home, {"odd": entry(*odd_server("--hold-list", str(gate)))}) as engine:
+        await engine.wait_for("odd", "ready")
+        asking = asyncio.create_task(engine.client.tools("odd"))
+        await engine.client.server("odd")
+        assert not asking.done()
+        gate.touch()
+        assert [tool.name for tool in await asking] == ["echo", "exit", "kill"]
 
 
 async def test_an_unset_variable_and_a_missing_secret_are_asked_for(callboard_home: Path) -> None:

@@ -228,6 +228,9 @@ def _routes(engine: Engine) -> list[tuple[str, re.Pattern[str], Handler, Any]]:
     async def secrets(request: Request) -> Any:
         return await engine.secrets_view()
 
+    async def tools(request: Request) -> Any:
+        return await engine.tools(*request.path)
+
     def plain(function: Callable[..., Any]) -> Handler:
         async def handler(request: Request) -> Any:
             return function(*request.path)
@@ -241,7 +244,7 @@ def _routes(engine: Engine) -> list[tuple[str, re.Pattern[str], Handler, Any]]:
         ("GET", "/doctor", doctor, None),
         ("GET", "/servers", servers, None),
         ("GET", "/servers/*", servers, None),
-        ("GET", "/servers/*/tools", plain(engine.tools), None),
+        ("GET", "/servers/*/tools", tools, None),
         ("GET", "/servers/*/log", log_page, None),
         ("POST", "/servers/*/call", call_tool, CallRequest),
         ("GET", "/servers/*/sign-in", sign_in_view, None),

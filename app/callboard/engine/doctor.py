@@ -57,7 +57,7 @@ async def _server_checks(engine: "Engine", table: "ServerTable", name: str) -> l
     checks = [Check(name=name, status=status, message=sentence, code=view.error_code, fix=view.fix)]
     checks += [
         Check(name=name, status="warn", message=f'The tool "{tool.name}" is left out: {tool.problem}.')
-        for tool in engine.tools(name)
+        for tool in await engine.tools(name)
         if not tool.wire_name
     ]
     return checks + await engine.shipped_servers.checks(name, engine.roster_file.roster.written[name])

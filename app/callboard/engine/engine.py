@@ -71,6 +71,7 @@ log = logging.getLogger(__name__)
 
 RECENT_SECONDS = 600.0
 COALESCE_SECONDS = 0.1
+FIRST_READ = 10.0  # seconds that whoever asks for tools waits for a server's first list
 COUNT_SECONDS = 2.0  # between two counts of the calls while calls come
 
 
@@ -283,9 +284,10 @@ class Engine:
                 await self.sign_ins.cancel(name)
         return self.server(name)
 
-    def tools(self, name: str) -> list[ToolView]:
-        """The tools of a server, the last known ones while it is stopped."""
+    async def tools(self, name: str) -> list[ToolView]:
+        """The tools of a server, the last known ones while it is stopped. One that just became ready is read first."""
         self._table.entry(name)
+        await self.relay.first_read(name, FIRST_READ)
         return tool_views(name, self.relay.catalogue.offer(name), self.relay.view("").shown(TOOLS))
 
     def log_page(self, name: str, after: int, limit: int) -> LogPage:

@@ -4,6 +4,7 @@
 --crash-first N FILE    do that at the first N starts (FILE counts them)
 --slow SECONDS          answer only after so long; --chatty: print on stderr meanwhile
 --silent                read everything, answer nothing
+--hold-list FILE        answer tools/list only once FILE is there
 --deaf-after N          answer no more after so many requests
 --ignore-term           ignore SIGTERM and the end of the input
 --grandchild FILE       be only a wrapper: the server is a child, which writes its pid to FILE and outlives its input
@@ -67,6 +68,8 @@ def answer(method, params):
             "serverInfo": {"name": "odd", "version": "1"},
         }
     if method == "tools/list":
+        while (gate := option("--hold-list")) and not Path(gate).exists():
+            time.sleep(0.02)
         return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "exit", "kill")]}
     if method == "tools/call":
         return call(params["name"], params.get("arguments", {}))

@@ -211,6 +211,13 @@ class Relay:
                 for name in self.unread(scope):
                     await self.catalogue.settled(name)
 
+    async def first_read(self, server: str, seconds: float) -> None:
+        """Return once a first reading of its lists, if one runs, has ended, or after ``seconds``. Starts nothing."""
+        if self.catalogue.is_reading(server) and not self.catalogue.known(server):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self.catalogue.settled(server)
+
     async def _submit_when_read(self, scope: str, exchange: Exchange, session: Session | None) -> None:
         await self.read(scope)
         if not exchange.done:
