@@ -90,10 +90,14 @@ class TestGateway:
         self.servers.ready[name] = upstream
         self.relay.connected(name, upstream)
         await self.relay.catalogue.settled(name)
-        if self.relay._notice_timer is not None:  # that the server is there is told now, not during the test
+        self.tell_now()  # that the server is there is not told during the test
+        return upstream
+
+    def tell_now(self) -> None:
+        """Tell at once what changed, if it is still to be told."""
+        if self.relay._notice_timer is not None:
             self.relay._notice_timer.cancel()
             self.relay._send_notices()
-        return upstream
 
     async def start_fixture(self, name: str, era: str, *options: str, modern: bool | None = None) -> Upstream:
         """Start the fixture server over stdio."""

@@ -101,7 +101,7 @@ class LegacyEra:
         if "" in params:
             raise invalid("params must be an object")
         if method in BY_METHOD:
-            self._relay.answer_list(scope, exchange)
+            self._relay.answer_list(scope, exchange, session)
         elif method == "ping":
             exchange.complete(_EMPTY)
         elif method == "logging/setLevel":

@@ -18,7 +18,16 @@ from callboard.engine.calls.log import CallLog
 from callboard.engine.calls.record import error_said, says_error
 from callboard.engine.relay.bridge import to_modern_client
 from callboard.engine.relay.callers import name_caller
-from callboard.engine.relay.catalogue import BY_METHOD, RESOURCES, TEMPLATES, TOOLS, Catalogue, Kind
+from callboard.engine.relay.catalogue import (
+    BY_METHOD,
+    BY_NOTIFICATION,
+    PROMPTS,
+    RESOURCES,
+    TEMPLATES,
+    TOOLS,
+    Catalogue,
+    Kind,
+)
 from callboard.engine.relay.delivery import Delivery
 from callboard.engine.relay.envelope import Raw, decode_json, raw_json
 from callboard.engine.relay.errors import RpcError
@@ -105,7 +114,7 @@ class Relay:
         changed = list(previous) != names
         self._views.clear()
         if changed:
-            for kind in (TOOLS, RESOURCES):
+            for kind in (TOOLS, PROMPTS, RESOURCES):
                 self._notice("", kind)
 
     def forget(self, name: str) -> None:
@@ -153,20 +162,22 @@ class Relay:
 
     # requests
 
-    def answer_list(self, scope: str, exchange: Exchange) -> None:
+    def answer_list(self, scope: str, exchange: Exchange, session: Session | None = None) -> None:
         """Answer a request for a list from memory, once what is on its way for the first time has come."""
         if self.unread(scope):
-            spawn(self._list_when_read(scope, exchange), name="wait for lists")
+            spawn(self._list_when_read(scope, exchange, session), name="wait for lists")
         else:
-            self._list(scope, exchange)
+            self._list(scope, exchange, session)
 
-    async def _list_when_read(self, scope: str, exchange: Exchange) -> None:
+    async def _list_when_read(self, scope: str, exchange: Exchange, session: Session | None) -> None:
         await self.read(scope)
-        self._list(scope, exchange)
+        self._list(scope, exchange, session)
 
-    def _list(self, scope: str, exchange: Exchange) -> None:
+    def _list(self, scope: str, exchange: Exchange, session: Session | None) -> None:
         kind = BY_METHOD[exchange.method]
         items = self.view(scope).list_bytes(kind)
+        if session is not None:
+            session.served[kind.name] = hash(items)
         exchange.complete(Answer(result=list_result(kind, items, modern=exchange.modern)))
 
     def submit(self, scope: str, exchange: Exchange, session: Session | None, *, waited: bool = False) -> None:
@@ -336,9 +347,14 @@ class Relay:
         for method in dict.fromkeys(method for _, method in notices):
             servers = {server for server, changed in notices if changed == method}
             for session in self.sessions:
-                if not session.scope or session.scope in servers:
+                if (not session.scope or session.scope in servers) and self._is_news(session, method):
                     session.tell(method, {})
             self.listeners.list_changed(method, servers)
+
+    def _is_news(self, session: Session, method: str) -> bool:
+        """False for a client that was served the lists as they are now, after they had changed."""
+        view = self.view(session.scope)
+        return any(session.served.get(kind.name) != hash(view.list_bytes(kind)) for kind in BY_NOTIFICATION[method])
 
     # log levels and sessions
 

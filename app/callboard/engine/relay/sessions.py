@@ -120,6 +120,7 @@ class Session:
         self.log_rank: int | None = None
         self.exchanges: dict[bytes, Exchange] = {}
         self.subscriptions: set[tuple[ServerLink, str, str]] = set()  # with the server's own URI and the one shown
+        self.served: dict[str, int] = {}  # the hash of each list as the client was served it last
         self.replays = ReplayStreams()
         self.last_used = time.monotonic()
         self.closed = False

@@ -67,6 +67,30 @@ async def test_a_hundred_changes_at_once_are_told_in_a_few_words(front: TestGate
             assert len(new.of(TOOLS_CHANGED)) <= 3
 
 
+async def test_who_was_served_the_new_list_does_not_hear_that_it_changed(
+    front: TestGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callboard.engine.relay.relay.NOTICE_DELAY", 3600)  # told when the test says so
+    async with front.legacy("one") as served, front.legacy("one") as other:
+        for client in (served, other):
+            await client.initialize()
+        async with served.listening(), other.listening():
+            await other.request("tools/list")
+            await other.call("toggle")
+            await until_async(lambda: lists_extra(served), True)
+            front.tell_now()
+            await until(lambda: other.of(TOOLS_CHANGED))
+            await other.call("toggle")
+            await until_async(lambda: lists_extra(other), False)
+            front.tell_now()
+            await until(lambda: served.of(TOOLS_CHANGED))
+        assert (len(served.of(TOOLS_CHANGED)), len(other.of(TOOLS_CHANGED))) == (1, 1)
+
+
+async def lists_extra(client: Client) -> bool:
+    return "extra" in names(await client.request("tools/list"))
+
+
 async def test_a_change_told_on_a_calls_own_stream_counts_as_well(front: TestGateway) -> None:
     async with front.legacy("one") as client:
         await client.initialize()
@@ -145,7 +169,7 @@ async def test_a_resource_is_subscribed_once_and_told_to_those_who_want_it(front
 
 
 async def until_async(ask: Any, wanted: Any) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while (await ask()) != wanted:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
@@ -414,6 +438,7 @@ async def test_a_server_that_comes_is_announced(tmp_path: Path) -> None:
                 new.heard.clear()
                 front.relay.sync(["one"])
                 await until(lambda: old.of(TOOLS_CHANGED) and new.of(TOOLS_CHANGED))
+                await until(lambda: old.of("notifications/prompts/list_changed"))
                 assert "two__echo" not in names(await old.request("tools/list"))
 
 
