@@ -249,7 +249,7 @@ class EngineClient:
 
     async def snippet(self, client: str, *, server: str = "", with_token: bool = False) -> SnippetView:
         """A configuration for a client, for the aggregate or for one server's endpoint."""
-        query = f"?server={quote(server)}&with_token={'1' if with_token else ''}"
+        query = f"?server={quote(server)}" + ("&with_token=1" if with_token else "")
         return await self._get(f"/snippet/{_part(client)}{query}", SnippetView)
 
     async def token(self, client: str) -> str:

@@ -15,6 +15,7 @@ API_PREFIX = "/api/v1"
 EntryKind = Literal["local", "remote", "agent"]
 CallStatus = Literal["running", "completed", "failed", "cancelled"]
 LogStream = Literal["stderr", "stdout", "mark"]
+ServerAction = Literal["start", "stop", "restart", "retry", "cancel", "reset", "enable", "disable"]
 
 
 class View(msgspec.Struct, frozen=True):

@@ -81,6 +81,7 @@ FIXES: dict[str, str] = {
     "host-refused": "Use the address 127.0.0.1 or localhost.",
     "not-found": "Check the address.",
     "bad-request": "Correct the request.",
+    "method-not-allowed": "Use one of the methods that are named.",
     "engine-not-running": "Start it with `callboard engine`, or open the window.",
     "engine-running": "An engine runs already; quit it with `callboard quit` to start another one.",
     "engine-unreachable": "Wait a moment, or restart it with `callboard quit` and `callboard engine`.",

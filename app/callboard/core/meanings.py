@@ -75,6 +75,7 @@ MEANINGS: dict[str, str] = {
     "host-refused": "The request was for a name that is not this computer's, as a web page's attack would be.",
     "not-found": "There is nothing at this address of the gateway.",
     "bad-request": "The request was not understood.",
+    "method-not-allowed": "There is something at this address, but it takes other methods of HTTP.",
     "engine-not-running": "The engine, which runs the servers, is not there.",
     "engine-running": "There is an engine already, and only one may run.",
     "engine-unreachable": "The engine is there, but does not answer.",

@@ -25,6 +25,7 @@ STATUS: Final = {
     "unauthorized": 401,
     "host-refused": 403,
     "not-found": 404,
+    "method-not-allowed": 405,
     "server-unknown": 404,
     "client-unknown": 404,
     "tool-unknown": 404,

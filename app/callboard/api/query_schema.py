@@ -1,0 +1,61 @@
+"""Shapes of the control API's queries (`?after=5&limit=10`), every field optional; see :mod:`callboard.api.schema`."""
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from callboard.api.schema import View
+
+_LARGEST: Final = 2**63 - 1
+Count = Annotated[int, Meta(ge=0, le=_LARGEST)]
+_Place = Annotated[int, Meta(ge=-_LARGEST, le=_LARGEST)]
+
+
+class ServersQuery(View, frozen=True, kw_only=True):
+    """GET /servers and /servers/NAME; with ``figures``, CPU and memory are measured for it."""
+
+    figures: bool = False
+
+
+class DoctorQuery(View, frozen=True, kw_only=True):
+    """GET /doctor; empty: the engine itself."""
+
+    server: str = ""
+
+
+class EventsQuery(View, frozen=True, kw_only=True):
+    """GET /events: those after the number of one; a negative number: from now on, beginning with a "reset"."""
+
+    after: _Place = -1
+
+
+class LogQuery(View, frozen=True, kw_only=True):
+    """GET /servers/NAME/log: lines with numbers above ``after``; negative: the newest."""
+
+    after: _Place = 0
+    limit: Count = 5000
+
+
+class CallsQuery(View, frozen=True, kw_only=True):
+    """GET /calls: ``offset`` into the calls that match; negative: the last ``limit`` ones."""
+
+    offset: _Place = -1
+    limit: Count = 256
+    server: str = ""
+    tool: str = ""
+    client: str = ""
+    status: str = ""
+    text: str = ""
+
+
+class RevisionQuery(View, frozen=True, kw_only=True):
+    """DELETE /roster/servers/NAME: the revision that the change is meant for ("" to not check)."""
+
+    revision: str = ""
+
+
+class SnippetQuery(View, frozen=True, kw_only=True):
+    """GET /snippet/CLIENT."""
+
+    server: str = ""
+    with_token: bool = False

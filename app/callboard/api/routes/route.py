@@ -1,0 +1,76 @@
+"""What a route is: a method, a path, and a handler whose signature says what goes in and what comes out."""
+
+import inspect
+import re
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, Final, get_args, get_origin, get_type_hints
+from urllib.parse import parse_qs, unquote
+
+import msgspec
+
+from callboard.core.errors import CallboardError
+from callboard.engine.engine import Engine
+
+_PARAMETER: Final = re.compile(r"\{(\w+)\}")
+
+
+class Route:
+    """One route of the control API.
+
+    ``handler`` takes the engine, then by name: each parameter of ``path`` (text, a number or one of a choice), and if
+    it wants them ``query`` (a Struct, each field with a default) and ``body`` (a Struct). What it returns is answered:
+
+    - a shape of the schema, sent as JSON; ``None``: nothing (204); ``msgspec.Raw``: JSON as it is; ``str``: plain text
+    - an async generator of lists of a shape: a stream of them, one JSON object a line, an empty line for an empty list
+
+    It raises :class:`CallboardError`. Its docstring is what the API's document says of the route. ``media`` is the
+    type of a plain text, where it is a special one.
+    """
+
+    def __init__(self, method: str, path: str, handler: Callable[..., Any], *, media: str = "text/plain") -> None:
+        hints = get_type_hints(handler, include_extras=True)
+        self.method = method
+        self.path = path
+        self.handler = handler
+        self.media = media
+        self.parameters: dict[str, Any] = {name: hints[name] for name in _PARAMETER.findall(path)}
+        self.query: Any = hints.get("query")
+        self.body: Any = hints.get("body")
+        self.answer: Any = hints["return"]
+        self.summary = inspect.getdoc(handler) or ""
+        self.streams = get_origin(self.answer) is AsyncGenerator
+        if self.streams:
+            (self.answer,) = get_args(get_args(self.answer)[0])
+        self._pattern = re.compile(_PARAMETER.sub("([^/]+)", path))
+        self._body: msgspec.json.Decoder[Any] | None = msgspec.json.Decoder(self.body) if self.body else None
+
+    def matches(self, path: str) -> bool:
+        """Whether this is the route of a path, as far as the path tells."""
+        return self._pattern.fullmatch(path) is not None
+
+    def arguments(self, path: str, query: str, body: bytes) -> dict[str, Any]:
+        """What the handler is called with, the engine aside; raises ``not-found`` and ``bad-request``."""
+        found = self._pattern.fullmatch(path)
+        assert found is not None
+        arguments = {}
+        for (name, kind), text in zip(self.parameters.items(), found.groups(), strict=True):
+            try:
+                arguments[name] = msgspec.convert(unquote(text), kind, strict=False)
+            except msgspec.ValidationError:
+                raise CallboardError("not-found", f"There is nothing at {path}.") from None
+        if self.query is not None:
+            values = {key: entries[-1] for key, entries in parse_qs(query, keep_blank_values=True).items()}
+            try:
+                arguments["query"] = msgspec.convert(values, self.query, strict=False)
+            except msgspec.ValidationError as error:
+                raise CallboardError("bad-request", f"The query is wrong: {error}.") from None
+        if self._body is not None:
+            try:
+                arguments["body"] = self._body.decode(body)
+            except msgspec.DecodeError as error:
+                raise CallboardError("bad-request", f"The body is wrong: {error}.") from None
+        return arguments
+
+    def call(self, engine: Engine, arguments: dict[str, Any]) -> Any:
+        """The handler's coroutine, or its async generator."""
+        return self.handler(engine, **arguments)

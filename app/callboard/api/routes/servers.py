@@ -1,0 +1,55 @@
+"""Routes of the servers: their states, what they offer, their output, and calls by hand."""
+
+import msgspec
+
+from callboard.api.query_schema import LogQuery, ServersQuery
+from callboard.api.routes.route import Route
+from callboard.api.schema import CallRequest, LogPage, ServerAction, ServerView, ToolView
+from callboard.engine.engine import Engine
+
+
+async def servers(engine: Engine, query: ServersQuery) -> list[ServerView]:
+    """Every server in roster order."""
+    if query.figures:
+        await engine.figures.fresh()
+    return engine.servers()
+
+
+async def server(engine: Engine, name: str, query: ServersQuery) -> ServerView:
+    """One server."""
+    if query.figures:
+        await engine.figures.fresh()
+    return engine.server(name)
+
+
+async def act(engine: Engine, name: str, action: ServerAction) -> ServerView:
+    """Start, stop, restart, retry, cancel, reset (forget earlier failures), enable or disable a server.
+
+    Answers at once with its new state.
+    """
+    return await engine.act(name, action)
+
+
+async def tools(engine: Engine, name: str) -> list[ToolView]:
+    """The tools of a server, the last known ones while it is stopped."""
+    return await engine.tools(name)
+
+
+async def log_page(engine: Engine, name: str, query: LogQuery) -> LogPage:
+    """Lines of a server's output, oldest first."""
+    return engine.log_page(name, query.after, query.limit)
+
+
+async def call_tool(engine: Engine, name: str, body: CallRequest) -> msgspec.Raw:
+    """Call a tool by hand; answers with MCP's result object (`isError` included)."""
+    return msgspec.Raw(await engine.call_tool(name, body.tool, body.arguments))
+
+
+ROUTES = (
+    Route("GET", "/servers", servers),
+    Route("GET", "/servers/{name}", server),
+    Route("GET", "/servers/{name}/tools", tools),
+    Route("GET", "/servers/{name}/log", log_page),
+    Route("POST", "/servers/{name}/call", call_tool),
+    Route("POST", "/servers/{name}/{action}", act),
+)
