@@ -169,7 +169,9 @@ class RetryDue:
 
 @dataclass(frozen=True)
 class RetryBy:
-    """There is a reason to try earlier, at ``moment`` (the network is back); a pause that ends before that stays."""
+    """There is a reason to try earlier, at ``moment`` (the network is back). A pause that ends before that, or is over
+    already, stays as it is.
+    """
 
     moment: float
 
@@ -240,9 +242,10 @@ def transition(status: ServerStatus, event: Event, now: float, *, chance: float 
                 return status
             return _restarted(_enter(status, State.STARTING, now), now)
         case RetryBy(moment):
-            if status.next_retry is None or status.next_retry <= moment:
+            earliest = max(moment, now)
+            if status.next_retry is None or status.next_retry <= earliest:
                 return status
-            return replace(status, next_retry=max(moment, now))
+            return replace(status, next_retry=earliest)
         case Ended(exit_):
             return status if status.last_exit == exit_ else replace(status, last_exit=exit_)
         case Waiting(reason):

@@ -131,6 +131,13 @@ def test_a_reason_to_try_earlier_shortens_the_pause_and_never_makes_it_longer():
     assert transition(after([StartWanted(), Connected()]), RetryBy(1.0), 205.0).next_retry is None
 
 
+def test_a_try_that_is_due_already_is_not_put_off_by_a_reason_to_try_earlier():
+    status = transition(transition(initial(1001.0), StartWanted(), 1001.0), Failed("exited-early", "why"), 1002.0)
+    assert (status.state, status.since, status.attempt, status.next_retry) == (State.RESTARTING, 1002.0, 1, 1003.0)
+    for moment in (900.0, 1002.5, 1003.0, 1004.0, 1100.0):
+        assert transition(status, RetryBy(moment), 1004.0) is status
+
+
 def test_how_a_process_ended_may_be_known_later_than_its_failure():
     ended = Ended(Exit(12.0, signal="SIGKILL", stderr=("still here",)))
     status = after([StartWanted(), Connected(3), Failed("not-responding", "has not answered"), ended])
