@@ -1,7 +1,8 @@
 """A legacy MCP server over streamable HTTP on loopback (standard library only) that misbehaves in one way.
 
 bad_http.py HOW: prints its port on stdout and ends with its standard input. Its only tool is echo.
-expired STATUS   each session serves three requests, then gets STATUS (404, 410, 400)
+expired STATUS [SECONDS]    each session serves three requests, then gets STATUS (404, 410, 400); the next one takes so
+                 long to begin
 lost             like expired 404, but never begins a second session
 redirect         answers 307 to another path of its own, where it works
 away URL         answers 307 to URL
@@ -28,6 +29,7 @@ import socket
 import struct
 import sys
 import threading
+import time
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -115,6 +117,8 @@ class Handler(BaseHTTPRequestHandler):
         if HOW == "lost" and state["begun"] > 1:
             self.reply(500, PAGE, "text/html")
             return
+        if HOW == "expired" and state["begun"] > 1 and len(REST) > 1:
+            time.sleep(float(REST[1]))
         session = uuid.uuid4().hex
         state["sessions"][session] = 3
         self.answer(message, Mcp_Session_Id=session)

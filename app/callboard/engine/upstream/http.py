@@ -256,6 +256,8 @@ class HttpUpstream(RpcConnection):
         body = request_bytes(call.id, call.method, params)
         tried: set[str] = set()
         while True:
+            if self._renewing is not None and call.method != "initialize":
+                await self._renewed()  # without a session it would be refused
             session, pause = self._session, 0.0
             async with self._post(body, self._headers(call.method, params)) as answer:
                 self._failures = 0
@@ -345,7 +347,11 @@ class HttpUpstream(RpcConnection):
         if self._session == expired:
             self._session = ""
             self._renewing = spawn(self._begin_anew(), name="new session")
-        if self._renewing is not None:
+        await self._renewed()
+
+    async def _renewed(self) -> None:
+        """Wait for the new session, if one is being begun; raises ``upstream-gone`` if there is none."""
+        if self._renewing is not None and not self._renewing.done():
             await asyncio.shield(self._renewing)
         if self.closed.done():
             raise gone(self.closed.result())

@@ -265,6 +265,19 @@ async def test_an_expired_session_is_renewed_and_the_request_repeated(status: st
         assert peer.renewed == 3
 
 
+async def test_what_is_asked_while_a_session_is_renewed_waits_for_the_new_one() -> None:
+    async with bad("expired", "404", "0.5") as (upstream, peer):
+        for _ in range(3):
+            await ask(upstream)
+        first = asyncio.ensure_future(ask(upstream, text="first"))
+        async with asyncio.timeout(30):
+            while upstream._session:  # noqa: ASYNC110  no event tells of it
+                await asyncio.sleep(0.01)
+        assert text_of(await ask(upstream, text="second")) == "second"
+        assert text_of(await first) == "first"
+        assert peer.renewed == 1
+
+
 async def test_many_that_find_a_session_expired_renew_it_once() -> None:
     with http_fixture("legacy") as url:
         async with reaching(f"{url}/mcp") as (upstream, peer):
