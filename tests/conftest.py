@@ -162,6 +162,9 @@ def memory_keyring() -> Iterator[Any]:
     import keyring.backend
     import keyring.errors
 
+    from tests.support.keyrings import only_when_chosen
+
+    @only_when_chosen
     class MemoryKeyring(keyring.backend.KeyringBackend):
         priority = 1  # type: ignore[assignment]  # the base class computes it
 

@@ -9,7 +9,10 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.errors import PasswordDeleteError
 
+from tests.support.keyrings import only_when_chosen
 
+
+@only_when_chosen
 class MemoryKeyring(KeyringBackend):
     """Behaves like Windows' where ``limit`` is set: longer values raise a bare OSError."""
 
