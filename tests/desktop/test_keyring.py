@@ -4,8 +4,12 @@ The store lives on the engine's loop, which is asyncio's own: hence ``asyncio.ru
 """
 
 import asyncio
+import contextlib
 import gc
+import os
+import socket
 import subprocess
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -82,17 +86,79 @@ def test_a_value_goes_to_the_keyring_and_only_its_name_to_the_disk(state: Path) 
     async def scenario() -> None:
         async with opened(state) as secrets:
             await secrets.set("github-token", VALUE)
+            view = await secrets.view({"github-token": ["github"]})
+            assert (view.kind, view.backend, view.problem) == ("keyring", "SecretService", "")
             assert VALUE in stored()
             assert await secrets.get_many(["github-token", "gone"]) == {"github-token": VALUE}
-            view = await secrets.view({"github-token": ["github"]})
-            assert (view.kind, view.problem) == ("keyring", "")
-            assert view.backend
             files = [path for path in state.parent.rglob("*") if path.is_file()]
             assert [path.name for path in files] == ["secrets.json"]
             assert "github-token" in files[0].read_text()
             assert "s3cr3t" not in files[0].read_text()
             await secrets.delete("github-token")
             assert VALUE not in stored()
+
+    asyncio.run(scenario())
+
+
+@pytest.fixture
+def slow_bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The session's bus behind a socket that leaves the first three who connect waiting until they give up."""
+    given_up: list[int] = []
+    real = os.environ["DBUS_SESSION_BUS_ADDRESS"].split(",")[0].removeprefix("unix:")
+    kind, _, address = real.partition("=")
+    place = f"\0{address}" if kind == "abstract" else address
+
+    def pump(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+
+    def ignore(near: socket.socket) -> None:
+        with near:
+            while near.recv(4096):
+                pass
+        given_up.append(1)
+
+    def greet(near: socket.socket) -> None:
+        with near, socket.socket(socket.AF_UNIX) as far:
+            far.connect(place)
+            back = threading.Thread(target=pump, args=(far, near))
+            back.start()
+            pump(near, far)
+            back.join()
+
+    def serve() -> None:
+        workers = []
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = listener.accept()
+                workers.append(threading.Thread(target=greet if len(workers) >= 3 else ignore, args=(near,)))
+                workers[-1].start()
+        for worker in workers:
+            worker.join()
+
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(tmp_path / "bus"))
+    listener.listen()
+    server = threading.Thread(target=serve)
+    server.start()
+    monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", f"unix:path={tmp_path / 'bus'}")
+    yield given_up
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    server.join()
+
+
+def test_a_bus_that_is_slow_to_greet_is_no_missing_keyring(state: Path, slow_bus: list[int]) -> None:
+    async def scenario() -> None:
+        async with opened(state) as secrets:
+            await secrets.set("github-token", VALUE)
+            view = await secrets.view()
+            assert (view.kind, view.backend, view.problem) == ("keyring", "SecretService", "")
+            assert len(slow_bus) == 3
+            assert VALUE in stored()
 
     asyncio.run(scenario())
 

@@ -1,8 +1,10 @@
 """The operating system's keyring. The library is imported only when a keyring is looked for."""
 
 import os
+import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from callboard.engine.secrets.backends import BackendLockedError, BackendMissingError, BackendRefusedError
 from callboard.engine.secrets.parts import delete_parts, read_parts, write_parts
@@ -11,6 +13,9 @@ if TYPE_CHECKING:
     from keyring.backend import KeyringBackend as Library
 
 T = TypeVar("T")
+# The library of Linux's keyrings gives the session's bus one second to greet. A machine where everything starts at
+# once needs longer, and the library says nothing then but that there is no keyring.
+TRIES: Final = 5
 
 
 def find_keyring(service: str, *, again: bool = False) -> "KeyringBackend":
@@ -21,9 +26,10 @@ def find_keyring(service: str, *, again: bool = False) -> "KeyringBackend":
     import keyring
     from keyring.core import init_backend
 
-    if again:
-        init_backend()
     try:
+        _patient(_greet_bus)
+        if again:
+            init_backend()
         library = keyring.get_keyring()
         usable = library.priority >= 1 and not _keeps_values_in_clear(library)
     except Exception as error:  # whatever a backend's own detection raises
@@ -86,10 +92,27 @@ def _translated(work: Callable[[], T], what: str) -> T:
     from keyring.errors import InitError, KeyringLocked, NoKeyringError
 
     try:
-        return work()
+        return _patient(work)
     except KeyringLocked:
         raise BackendLockedError("The keyring is locked.") from None
     except (NoKeyringError, InitError, ConnectionError) as error:
         raise BackendMissingError(f"The keyring cannot be reached ({type(error).__name__}).") from None
     except Exception as error:  # noqa: BLE001  each system's library raises its own, Windows even a bare OSError
         raise BackendRefusedError(f"{what} ({type(error).__name__}).") from None
+
+
+def _patient(work: Callable[[], T]) -> T:
+    """Do ``work``, again while it raises TimeoutError; the last one is passed on."""
+    for _ in range(TRIES - 1):
+        with suppress(TimeoutError):
+            return work()
+    return work()
+
+
+def _greet_bus() -> None:
+    """Connect to the session's bus, where keyrings are reached by one. Raises TimeoutError while it is too busy."""
+    if sys.platform == "linux":
+        import secretstorage
+
+        with suppress(secretstorage.SecretServiceNotAvailableException):
+            secretstorage.dbus_init().close()
