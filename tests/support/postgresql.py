@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -29,10 +30,22 @@ class PostgresServer:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._numbers = itertools.count(1)
 
     def address(self, user: str = READER, database: str = "shop") -> str:
         """The database's address for a user; the password is not asked for."""
         return f"postgresql://{user}:hunter2@/{database}?host={self.folder}"
+
+    @property
+    def socket(self) -> Path:
+        """The server's socket."""
+        return self.folder / ".s.PGSQL.5432"
+
+    def make_database(self) -> str:
+        """A new empty database, which belongs to the owner; its name."""
+        name = f"made_{next(self._numbers)}"
+        self.ask(f"CREATE DATABASE {name}", database="postgres")
+        return name
 
     def ask(self, sql: str, *parameters: object, database: str = "shop") -> list[tuple[Any, ...]]:
         """Execute a statement as the owner, and commit; the rows if it has any."""

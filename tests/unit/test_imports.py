@@ -99,8 +99,9 @@ def test_the_headless_half_loads_nothing_of_the_window(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("root", ["callboard.engine_main", "callboard.cli"])
 def test_what_starts_headless_is_light(root: str, tmp_path: Path) -> None:
-    """FastMCP and the keyring take a second and 50 MB; who needs them imports them then."""
+    """FastMCP, the keyring and the database take a second and 50 MB each; who needs them imports them then."""
     heavy = ["PySide6", "shiboken6", "qasync", "fastmcp", "mcp", "mcp_types", "keyring"]
+    heavy += ["sqlalchemy", "alembic", "psycopg"]
 
     assert loaded_by([root], heavy, tmp_path) == []
 

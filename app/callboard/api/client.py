@@ -229,10 +229,12 @@ class EngineClient:
         client: str = "",
         status: str = "",
         text: str = "",
+        engine: str = "",
     ) -> CallPage:
         """A page of the log, oldest first; a negative ``offset`` means the last ``limit`` rows."""
         query = f"?offset={offset}&limit={limit}"
-        for key, value in (("server", server), ("tool", tool), ("client", client), ("status", status), ("text", text)):
+        filters = {"server": server, "tool": tool, "client": client, "status": status, "text": text, "engine": engine}
+        for key, value in filters.items():
             if value:
                 query += f"&{key}={quote(value)}"
         return await self._get("/calls" + query, CallPage)

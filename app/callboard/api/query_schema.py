@@ -46,6 +46,7 @@ class CallsQuery(View, frozen=True, kw_only=True):
     client: str = ""
     status: str = ""
     text: str = ""
+    engine: str = ""  # the name of one, where several share their log
 
 
 class RevisionQuery(View, frozen=True, kw_only=True):

@@ -143,6 +143,7 @@ class CallView(View, frozen=True, kw_only=True):
     request_bytes: int = 0
     response_bytes: int = 0
     error: str = ""
+    engine: str = ""  # which one served it, where several share their call log
 
 
 class CallDetail(CallView, frozen=True, kw_only=True):

@@ -71,6 +71,12 @@ FIXES: dict[str, str] = {
     "call-log-unwritable": "Make room on the disk, or make the file writable; it is tried again by itself.",
     "call-log-broken": "Nothing: a new log was begun; delete the file put aside if you do not need it.",
     "call-log-behind": "Use a faster disk for the state folder (CALLBOARD_HOME).",
+    # what engines share in a database
+    "storage-invalid": "Set storage in the roster, or CALLBOARD_STORAGE, to postgresql://user@host/database.",
+    "storage-packages": "Install what it needs into Callboard's environment: pip install 'callboard[postgres]'.",
+    "storage-newer": "Use the newer version for this engine too.",
+    "storage-away": "Start the database or mend the way to it; it is tried again by itself.",
+    "storage-changed": "Restart the engine (`callboard quit`, `callboard engine`): storage is read at its start.",
     # gateway and engine
     "port-in-use": "Use the address shown, or end the program that has the port.",
     "gateway-down": "Choose a free port in the roster (gateway: {port: …}).",

@@ -13,7 +13,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from callboard.core.argument_aliases import PRESETS
-from callboard.core.references import SECRET_NAME, SECRET_NAME_RULE
+from callboard.core.errors import CallboardError
+from callboard.core.references import SECRET_NAME, SECRET_NAME_RULE, split_references
 
 SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 SERVER_NAME_RULE = "must be 1 to 64 letters (a-z), digits, - and _, beginning with a letter or digit"
@@ -98,6 +99,23 @@ def _document(value: str) -> str:
 def _scope(value: str) -> str:
     if re.search(r"""[\s"\\]""", value):
         raise _wrong("must be one scope, without spaces or quotes")
+    return value
+
+
+def storage_problem(text: str) -> str | None:
+    """Why ``text`` cannot be the setting ``storage``, as a clause; None if it can, or is empty."""
+    try:
+        split_references(text)
+    except CallboardError as error:
+        return error.message
+    if text and not text.startswith(("postgresql://", "postgres://", "${")):
+        return "must be the address of a PostgreSQL database, like postgresql://user@host/database"
+    return None
+
+
+def _storage(value: str) -> str:
+    if (why := storage_problem(value)) is not None:
+        raise _wrong(why)
     return value
 
 
@@ -359,11 +377,15 @@ class LogLimits(Model):
 
 
 class Settings(Model):
-    """Everything in the roster that is not a server."""
+    """Everything in the roster that is not a server.
+
+    ``storage`` is the address of a PostgreSQL database that this engine shares with others; empty: files of its own.
+    """
 
     version: Literal[1] = 1
     gateway: Gateway = Gateway()
     log: LogLimits = LogLimits()
+    storage: Annotated[Text, AfterValidator(_storage)] = ""
 
 
 @dataclass(frozen=True)

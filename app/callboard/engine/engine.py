@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import msgspec
@@ -61,11 +61,15 @@ from callboard.engine.roster_file import RosterFile
 from callboard.engine.secrets.store import SecretStore
 from callboard.engine.server_table import ServerTable
 from callboard.engine.shipped import ShippedServers
+from callboard.engine.storage.opening import open_storage
 from callboard.engine.views import tool_views
 from callboard.system.engine_file import EngineAddress
 from callboard.system.paths import Paths
 from callboard.system.resources import resource
 from callboard.system.sleep_watch import SleepWatch
+
+if TYPE_CHECKING:
+    from callboard.engine.storage.shared import SharedStorage
 
 log = logging.getLogger(__name__)
 
@@ -121,6 +125,8 @@ class Engine:
             self._on_caller,
             self.sign_ins.callback,
         )
+        self._storage: SharedStorage | None = None
+        self._storage_setting = ""  # the roster's, as it was at the start
         self._gateway: GatewayServer | None = None
         self._port = self._wanted_port = 0
         self._callers: dict[str, float] = {}
@@ -140,7 +146,7 @@ class Engine:
         self._wanted_port = gateway.port
         sock = listen(gateway.port)
         self._port = sock.getsockname()[1]
-        await self.call_log.open()
+        await self._open_storage()
         self._environment.start()
         self._gateway = GatewayServer(self._app, sock)
         await self._table.end_leftovers()
@@ -164,6 +170,7 @@ class Engine:
             self._close_gateway,
             self._environment.close,
             self.call_log.close,
+            self._close_storage,
         ]
         for step in steps:
             try:
@@ -172,6 +179,19 @@ class Engine:
                 log.exception("ending in order failed at one step")
         self.output.close()
         self.secrets.close()
+
+    async def _open_storage(self) -> None:
+        self._storage_setting = self.roster_file.roster.settings.storage
+        storage = self._storage = await open_storage(
+            self._storage_setting, os.environ, self.secrets, self._masking, self.call_log.notices_changed
+        )
+        if storage is not None:
+            await storage.start()
+        await self.call_log.open(storage.call_place if storage is not None else None)
+
+    async def _close_storage(self) -> None:
+        if self._storage is not None:
+            await self._storage.close()
 
     async def _end_watching(self) -> None:
         if self._watcher is not None:
@@ -239,6 +259,14 @@ class Engine:
                     code="gateway-open",
                     message="The gateway is open: every program on this computer can use the servers without a token.",
                     fix=FIXES["gateway-open"],
+                )
+            )
+        if self.roster_file.roster.settings.storage != self._storage_setting:
+            notices.append(
+                Notice(
+                    code="storage-changed",
+                    message="The roster's setting storage was changed; the one before is still in force.",
+                    fix=FIXES["storage-changed"],
                 )
             )
         if self._tokens.problem:

@@ -16,6 +16,7 @@ async def calls(engine: Engine, query: CallsQuery) -> CallPage:
         client=query.client,
         status=query.status,
         text=query.text,
+        engine=query.engine,
     )
 
 

@@ -3,19 +3,19 @@
 import asyncio
 import contextlib
 import logging
-import sqlite3
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
 from callboard.api.schema import CallDetail, CallPage, CallStatus, CallView, Notice
 from callboard.core.errors import FIXES, CallboardError
-from callboard.engine.calls.reader import Filter, Reader
+from callboard.engine.calls.backing import CallReader, CallStore, Filter, QuestionInterruptedError
+from callboard.engine.calls.reader import Reader
 from callboard.engine.calls.record import OVERHANG, CallRecord, Limits, Row, cut_utf8
 from callboard.engine.calls.store import Store
 
@@ -40,8 +40,10 @@ class _Batch:
 
 
 class CallLog:
-    """Keeps calls. Belongs to the engine's loop: every method is called there, and ``on_calls`` and ``on_notices``
-    are called there. Writing and redaction happen in one thread, reading in another one.
+    """Keeps calls in a file, or where :meth:`open` is told.
+
+    Belongs to the engine's loop: every method is called there, and ``on_calls`` and ``on_notices`` are called there.
+    Writing and redaction happen in one thread, reading in another one.
 
     ``begin`` and ``end`` cost a few microseconds and never wait for the disk. ``on_calls`` gets the newest state of
     the calls that changed, one batch at a time, at most every ``limits.interval`` seconds, already redacted; nothing
@@ -62,8 +64,9 @@ class CallLog:
         self._on_calls = on_calls
         self._on_notices = on_notices
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._store = Store(path, self._limits, self._notices_changed)
-        self._reader = Reader(self._store)
+        file = Store(path, self._limits, self.notices_changed)
+        self._store: CallStore = file
+        self._reader: CallReader = Reader(file)
         self._readers: ThreadPoolExecutor | None = None
         self._thread: threading.Thread | None = None
         self._queue: SimpleQueue[_Batch] = SimpleQueue()
@@ -85,8 +88,11 @@ class CallLog:
         self._limits = replace(self._limits, payload=payload, age=age, size=size)
         self._store.limits = self._limits
 
-    async def open(self) -> None:
-        """Open the file (or fall back to memory: this never fails) and start the writing thread."""
+    async def open(self, place: tuple[CallStore, CallReader] | None = None) -> None:
+        """Open the file (or fall back to memory: this never fails), or ``place``, and start the writing thread."""
+        if place is not None:
+            self._store, self._reader = place
+            self._store.limits = self._limits
         self._loop = asyncio.get_running_loop()
         opened = self._loop.create_future()
         self._thread = threading.Thread(target=self._run, args=(opened,), name="callboard-calls", daemon=True)
@@ -172,9 +178,10 @@ class CallLog:
         client: str = "",
         status: str = "",
         text: str = "",
+        engine: str = "",
     ) -> CallPage:
         """Calls that match, oldest first, at most 1,000; a negative ``offset`` means the last ``limit`` ones."""
-        wanted = Filter(server, tool, client, status, text)
+        wanted = Filter(server, tool, client, status, text, engine)
         return await self._ask(lambda: self._reader.page(wanted, offset, limit))
 
     async def recent(self, count: int) -> list[CallView]:
@@ -216,10 +223,8 @@ class CallLog:
         while not given_up.is_set():
             try:
                 return question()
-            except sqlite3.Error as error:
-                # an interrupt may have been meant for the question before
-                if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_INTERRUPT:
-                    raise CallboardError("internal", f"The call log cannot be read: {error}.") from error
+            except QuestionInterruptedError:  # perhaps the question before was meant
+                continue
         raise CallboardError("internal", "The question was given up.")
 
     # on the loop
@@ -275,7 +280,8 @@ class CallLog:
         if batch.done is not None:
             batch.done()
 
-    def _notices_changed(self) -> None:
+    def notices_changed(self) -> None:
+        """The place where calls are kept has other :attr:`notices`. Any thread."""
         if self._on_notices is not None:
             self._tell(self._on_notices)
 
@@ -298,7 +304,11 @@ class CallLog:
         while True:
             while more and self._queue.empty():
                 more = self._store.trim()
-            batch = self._queue.get()
+            try:
+                batch = self._queue.get(timeout=self._store.idle())
+            except Empty:
+                more = True
+                continue
             views = self._write(batch) if batch.records else []
             more = bool(batch.records)
             if more and not batch.last:
@@ -311,15 +321,14 @@ class CallLog:
 
     def _write(self, batch: _Batch) -> list[CallView]:
         try:
-            rows = [self._row(record) for record in batch.records]
-            self._store.write(rows)
+            rows = self._store.write([self._row(record) for record in batch.records])
         except Exception:
             # the engine serves calls with or without their log
             log.exception("A batch of %d calls was not logged", len(batch.records))
             return []
         if not self.wanted or self._on_calls is None:
             return []
-        return [row.view() for row in rows[-self._limits.views :]]
+        return [row.view(self._store.engine) for row in rows[-self._limits.views :]]
 
     def _row(self, record: CallRecord) -> Row:
         status = record.status  # first: see end()

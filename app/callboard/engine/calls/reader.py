@@ -13,44 +13,14 @@ import msgspec
 from callboard.api.schema import CallDetail, CallPage, CallView
 from callboard.core.errors import CallboardError
 from callboard.engine.calls import table
+from callboard.engine.calls.backing import Filter, QuestionInterruptedError
 from callboard.engine.calls.store import Place, Store
 
 T = TypeVar("T")
 _REMEMBERED: Final = 3  # filters whose matches are kept
-_MAX_LIMIT: Final = 1000
+MAX_LIMIT: Final = 1000
+_VIEW_FIELDS: Final = table.VIEW_COLUMNS.split(", ")
 _MAX_TEXT: Final = 1000  # characters; SQLite refuses very long patterns
-
-
-@dataclass(frozen=True)
-class Filter:
-    """Which calls are wanted; an empty field means any. ``text`` is looked for in tool, error, arguments, result."""
-
-    server: str = ""
-    tool: str = ""
-    client: str = ""
-    status: str = ""
-    text: str = ""
-
-    def settled_early(self) -> bool:
-        """Whether a call matches or not from its beginning on, whatever becomes of it."""
-        return not self.status and not self.text
-
-    def condition(self) -> tuple[str, list[str]]:
-        """SQL and its parameters."""
-        terms = ["1"]
-        values: list[str] = []
-        for column in ("server", "tool", "client", "status"):
-            if value := getattr(self, column):
-                terms.append(f"{column} = ?")
-                values.append(value)
-        if self.text:
-            likes = []
-            for pattern in _patterns(self.text[:_MAX_TEXT]):
-                for column in ("tool", "error", "arguments", "result"):
-                    likes.append(f"{column} LIKE ? ESCAPE '\\'")
-                    values.append(pattern)
-            terms.append("(" + " OR ".join(likes) + ")")
-        return " AND ".join(terms), values
 
 
 @dataclass
@@ -72,7 +42,7 @@ class Reader:
 
     def page(self, wanted: Filter, offset: int, limit: int) -> CallPage:
         """Calls from ``offset`` on, oldest first; a negative offset means the last ``limit`` ones."""
-        limit = min(max(limit, 0), _MAX_LIMIT)
+        limit = min(max(limit, 0), MAX_LIMIT)
         return self._ask(lambda connection: self._page(connection, wanted, offset, limit))
 
     def detail(self, call_id: int) -> CallDetail:
@@ -133,11 +103,16 @@ class Reader:
         if place.memory is not None:
             with place.lock:
                 return question(connection)
-        connection.execute("BEGIN")
         try:
-            return question(connection)
-        finally:
-            connection.execute("ROLLBACK")
+            connection.execute("BEGIN")
+            try:
+                return question(connection)
+            finally:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+                raise QuestionInterruptedError from error
+            raise CallboardError("internal", f"The call log cannot be read: {error}.") from error
 
     def _page(self, connection: sqlite3.Connection, wanted: Filter, offset: int, limit: int) -> CallPage:
         low, high = table.bounds(connection)
@@ -167,10 +142,10 @@ class Reader:
             del self._matches[next(iter(self._matches))]
         del matches.ids[: bisect_left(matches.ids, low)]
         running = None
-        if not wanted.settled_early():
+        if wanted.status or wanted.text:  # whether a call matches may still change
             running = connection.execute("SELECT min(id) FROM calls WHERE status = 'running'").fetchone()[0]
         settled_to = max(high + 1 if running is None else running, matches.floor)
-        condition, values = wanted.condition()
+        condition, values = _condition(wanted)
         rows = connection.execute(
             f"SELECT id FROM calls WHERE id >= ? AND {condition} ORDER BY id", [matches.floor, *values]
         )
@@ -184,12 +159,31 @@ class Reader:
         return matches.ids, live
 
 
+def _condition(wanted: Filter) -> tuple[str, list[str]]:
+    """SQL and its parameters."""
+    terms = ["0" if wanted.engine else "1"]  # calls of a file bear no engine's name
+    values: list[str] = []
+    for column in ("server", "tool", "client", "status"):
+        if value := getattr(wanted, column):
+            terms.append(f"{column} = ?")
+            values.append(value)
+    if wanted.text:
+        likes = []
+        for pattern in patterns(wanted.text):
+            for column in ("tool", "error", "arguments", "result"):
+                likes.append(f"{column} LIKE ? ESCAPE '\\'")
+                values.append(pattern)
+        terms.append("(" + " OR ".join(likes) + ")")
+    return " AND ".join(terms), values
+
+
 def _view(row: tuple[object, ...]) -> CallView:
-    return msgspec.convert(dict(zip(CallView.__struct_fields__, row, strict=False)), CallView)
+    return msgspec.convert(dict(zip(_VIEW_FIELDS, row, strict=False)), CallView)
 
 
-def _patterns(text: str) -> list[str]:
+def patterns(text: str) -> list[str]:
     """LIKE patterns for a text as it may stand in JSON: plain, or with the escapes of one or the other encoder."""
+    text = text[:_MAX_TEXT]
     escaped = msgspec.json.encode(text).decode()[1:-1]
     ascii_only = "".join(char if char < "\x80" else _escape(char) for char in escaped)
     found = dict.fromkeys((text, escaped, ascii_only))

@@ -93,8 +93,8 @@ class Row(NamedTuple):
     arguments_cut: bool
     result_cut: bool
 
-    def view(self) -> CallView:
-        """The row without its payloads."""
+    def view(self, engine: str) -> CallView:
+        """The row without its payloads, as a call of this engine ("" where there is only one)."""
         return CallView(
             id=self.id,
             started=self.started,
@@ -107,6 +107,7 @@ class Row(NamedTuple):
             request_bytes=self.request_bytes,
             response_bytes=self.response_bytes,
             error=self.error,
+            engine=engine,
         )
 
 

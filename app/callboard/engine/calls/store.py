@@ -59,7 +59,12 @@ class Store:
         except (sqlite3.Error, OSError) as error:
             self._use_memory(error)
 
-    def write(self, rows: list[Row]) -> None:
+    @property
+    def engine(self) -> str:
+        """No other engine's calls are here."""
+        return ""
+
+    def write(self, rows: list[Row]) -> list[Row]:
         """Keep calls, or the outcome of calls that are kept already."""
         if self._trimmed_to:
             rows = [row for row in rows if row.id >= self._trimmed_to]
@@ -70,6 +75,11 @@ class Store:
         except sqlite3.Error as error:
             self._recover(error)
             self._upsert(rows)
+        return rows
+
+    def idle(self) -> float | None:
+        """Nothing is to be done while no calls come."""
+        return None
 
     def trim(self) -> bool:
         """Delete a few of the calls that are too many or too old; true if there is more to do at once."""

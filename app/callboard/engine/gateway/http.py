@@ -38,6 +38,7 @@ STATUS: Final = {
     "call-timeout": 504,
     "body-too-large": 413,
     "policy-denied": 403,
+    "storage-away": 503,
     "secrets-unavailable": 503,
     "secrets-locked": 503,
     "internal": 500,

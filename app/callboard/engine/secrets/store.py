@@ -23,7 +23,7 @@ from callboard.engine.secrets.backends import (
     SessionBackend,
 )
 from callboard.engine.secrets.keyring_backend import find_keyring
-from callboard.engine.secrets.worker import Worker
+from callboard.engine.worker import Worker
 from callboard.system.safe_file import write_atomically
 
 log = logging.getLogger(__name__)

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from callboard.api.schema import CallStatus
+from callboard.engine.calls.backing import Filter
 from callboard.engine.calls.log import CallLog
-from callboard.engine.calls.reader import Filter, Reader
+from callboard.engine.calls.reader import Reader
 from callboard.engine.calls.record import Limits, Row
 from callboard.engine.calls.store import Store
 from tests.unit.engine.calls.conftest import OpenLog

@@ -1,0 +1,45 @@
+"""The setting ``storage``: where it stands, and what its references stand for."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, unquote, urlsplit
+
+from callboard.core.errors import CallboardError
+from callboard.core.references import Reference, replace_references, split_references
+from callboard.core.resolve import Values
+from callboard.core.roster import storage_problem
+
+VARIABLE: Final = "CALLBOARD_STORAGE"  # stands above the roster, for containers
+NAME: Final = "CALLBOARD_ENGINE_NAME"  # what this engine is called among others; its host's name if not set
+
+SecretsLookup = Callable[[frozenset[str]], Awaitable[Mapping[str, str]]]
+
+
+async def find_address(
+    written: str, environment: Mapping[str, str], secrets: SecretsLookup
+) -> tuple[str, frozenset[str]]:
+    """The database's address, "" for none, and the values in it that must be masked wherever they show.
+
+    ``written`` is the roster's. What a reference stands for is escaped as an address needs it, unless the reference is
+    all there is. Raises ``storage-invalid``, ``env-unset``, ``secret-missing`` and what the secrets' store raises.
+    """
+    text = environment.get(VARIABLE, "").strip() or written
+    if (why := storage_problem(text)) is not None:
+        raise CallboardError("storage-invalid", f"{VARIABLE} {why}.")
+    parts = split_references(text)
+    names = frozenset(part.name for part in parts if isinstance(part, Reference) and part.kind == "secret")
+    values = Values(environment, await secrets(names) if names else {}, "", Path())
+    whole = len(parts) == 1
+    address = replace_references(text, lambda item: values.of(item) if whole else quote(values.of(item), safe=""))
+    if whole and (why := storage_problem(address)) is not None:
+        raise CallboardError("storage-invalid", f"What the setting storage refers to {why}.")
+    return address, frozenset(map(values.secret, names)) | _password(address)
+
+
+def _password(address: str) -> frozenset[str]:
+    try:
+        password = urlsplit(address).password
+    except ValueError:
+        return frozenset()  # the database's own library tells what is wrong with it
+    return frozenset({unquote(password)} if password else ())

@@ -1,0 +1,115 @@
+"""What an engine shares with others, as its loop sees it: the call log's place, and values that all agree on."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from callboard.core.errors import CallboardError
+from callboard.engine import tasks
+from callboard.engine.calls.record import Limits
+from callboard.engine.storage.calls import DatabaseCalls
+from callboard.engine.storage.database import Database, DatabaseAwayError, DatabaseSlowError
+from callboard.engine.storage.questions import DatabaseReader
+from callboard.engine.storage.values import DatabaseValues, Value
+from callboard.engine.worker import Worker
+
+log = logging.getLogger(__name__)
+
+SYNC_SECONDS: Final = 2.0  # after which a change made by one engine is in force at the others
+
+Hear = Callable[[bytes], None]
+Edit = Callable[[bytes | None], bytes | None]
+
+
+class SharedStorage:
+    """Belongs to the engine's loop; the database is used in threads alone.
+
+    A value that was :meth:`follow`-ed is told whenever it changed, by whichever engine, within :data:`SYNC_SECONDS`
+    where the database can be reached. What was told last stays in force while it is away.
+    """
+
+    def __init__(self, address: str, name: str, on_change: Callable[[], None]) -> None:
+        """``on_change`` hears, in any thread, when the database is away and when it is back. Raises
+        ``storage-invalid``.
+        """
+        self.database = Database(address, name, on_change)
+        self.call_place = (DatabaseCalls(self.database, Limits()), DatabaseReader(self.database))
+        self._values = DatabaseValues(self.database)
+        self._known: dict[str, Value] = {}
+        self._first: dict[str, bytes] = {}
+        self._hear: dict[str, Hear] = {}
+        self._worker = Worker("callboard-storage")
+        self._syncing: asyncio.Task[None] | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the database was reached since the engine started."""
+        return bool(self._known) or not self._hear
+
+    def follow(self, name: str, first: bytes, hear: Hear) -> None:
+        """Tell ``hear`` the value ``name`` as soon as it is known, and after each change; before :meth:`start`.
+
+        ``first`` becomes the value where no engine has set one yet.
+        """
+        self._first[name] = first
+        self._hear[name] = hear
+
+    async def start(self) -> None:
+        """Ask for the values once, which takes some seconds at most, and from then on every other second."""
+        await self._sync()
+        self._syncing = tasks.spawn(self._keep_in_step(), name="keep in step with other engines")
+
+    async def change(self, name: str, edit: Edit) -> None:
+        """Replace a value by what ``edit`` makes of it, in another thread; it is told before this returns.
+
+        ``edit`` may be called more than once; None leaves the value as it is. Raises ``storage-away``.
+        """
+        try:
+            value = await self._worker.run(lambda: self._values.change(name, edit))
+        except (DatabaseAwayError, DatabaseSlowError) as error:
+            message = f"The database {self.database.shown} cannot be reached ({error})."
+            raise CallboardError("storage-away", message) from error
+        if value is not None:
+            self._take(name, value)
+
+    async def close(self) -> None:
+        """End the keeping in step. The call log has been closed before."""
+        if self._syncing is not None:
+            await tasks.cancel_and_wait(self._syncing)
+        self._worker.close()
+        self.database.close()
+
+    async def _keep_in_step(self) -> None:
+        while True:
+            await asyncio.sleep(max(SYNC_SECONDS, self.database.retry_in()))
+            await self._sync()
+
+    async def _sync(self) -> None:
+        try:
+            values = await self._worker.run(self._read)
+        except (DatabaseAwayError, DatabaseSlowError) as error:
+            log.debug("not in step with other engines: %s", error)
+            return
+        for name, value in values.items():
+            self._take(name, value)
+
+    def _read(self) -> dict[str, Value]:
+        values = self._values.read()
+        for name, first in self._first.items():
+            if name not in values:
+                made = self._values.change(name, partial(_if_none, first))
+                if made is not None:
+                    values[name] = made
+        return values
+
+    def _take(self, name: str, value: Value) -> None:
+        if self._known.get(name) != value:
+            self._known[name] = value
+            if name in self._hear:
+                self._hear[name](value.data)
+
+
+def _if_none(first: bytes, before: bytes | None) -> bytes | None:
+    return first if before is None else None
