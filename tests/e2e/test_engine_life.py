@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 import stat
 import subprocess
@@ -113,6 +114,38 @@ async def test_after_a_kill_the_next_one_ends_what_was_left(callboard_home: Path
         assert not any(map(is_running, pids))
         # nothing but the engine and what its servers are now
         await until(lambda: set(processes_of_home(callboard_home.parent)) == {engine.pid, *after})
+
+
+def trees(folder: Path) -> dict[str, Entry]:
+    """Servers behind wrappers and shells, some of which bear every signal but one, and one that dies at once."""
+    server = shlex.join(odd_server("--ignore-term"))
+    shells = {
+        "waiting": f"exec 3<&0; {server} <&3 & wait",
+        "helped": f"sleep 1000 & exec 3<&0; {server} <&3 & wait",
+        "nested": f"sh -c 'sleep 1000 & exec {server}'",
+    }
+    return {
+        **servers(folder),
+        **{name: entry("/bin/sh", "-c", script) for name, script in shells.items()},
+        "dying": entry(*odd_server("--crash-before", "3"), restart={"delay": 0.05, "max": 100}),
+    }
+
+
+@pytest.mark.timeout(240)
+async def test_nothing_is_left_whenever_it_is_killed(callboard_home: Path, tmp_path: Path) -> None:
+    """At the first starts, where a process is there before anything is known of it, and at later moments."""
+    for moment in (0.0, 0.01, 0.03, 0.06, 0.1, 0.3, 1.0):
+        engine = EngineProcess(callboard_home, trees(tmp_path))
+        engine.process = engine.launch()
+        notes = engine.paths.state / "processes.json"
+        await until(notes.exists, seconds=60)
+        await asyncio.sleep(moment)
+        engine.kill()
+        engine.write_roster({})
+        async with engine:
+            pids = {engine.pid}
+            await until(lambda pids=pids: set(processes_of_home(callboard_home.parent)) == pids, seconds=30)
+            assert not notes.exists()
 
 
 async def test_a_call_that_a_kill_cut_off_is_not_left_running_in_the_log(callboard_home: Path) -> None:

@@ -6,7 +6,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 
 from callboard.core.errors import CallboardError
@@ -19,7 +19,7 @@ from callboard.engine import tasks
 from callboard.engine.containers import Claim, Containers
 from callboard.engine.environment import Environment
 from callboard.engine.health import HealthPlan
-from callboard.engine.leftovers import Leftovers
+from callboard.engine.leftovers import MARK, Leftovers
 from callboard.engine.output import OutputLog
 from callboard.engine.upstream.base import Closed, Upstream
 
@@ -70,6 +70,7 @@ class Connector:
         self.entry = entry
         self._services = services
         self._claims: dict[Upstream, tuple[Claim, dict[str, str]]] = {}
+        self._marks: dict[Upstream, str] = {}
 
     async def prepare(self, on_wait: Callable[[str], None]) -> Launch:
         """The entry with its references replaced; raises what :func:`resolve` and the secrets' store raise.
@@ -108,17 +109,16 @@ class Connector:
         launch = self._claim(upstream, launch)
         async with _StartSlot(self._services.slots):
             began = loop.time()
+            launch = self._marked(upstream, launch)
             opening = loop.create_task(upstream.open(launch), name=f"open {self.name}")
             noted: int | None = None
             pause = 0.0  # a process is there as soon as the task has taken its first step
             try:
                 while not opening.done():
                     await asyncio.wait([opening], timeout=pause)
-                    if upstream.pid is not None and upstream.pid != noted:
-                        if noted is not None and self._services.leftovers is not None:
-                            self._services.leftovers.remove(noted)  # it bore no probe and was started again
+                    if upstream.pid is not None and upstream.pid != noted:  # also one that bore no probe
                         noted = upstream.pid
-                        self._note(noted)
+                        self._note(upstream, noted)
                         on_pid(noted)
                     elapsed = loop.time() - began
                     if not opening.done() and self._too_late(elapsed):
@@ -137,11 +137,10 @@ class Connector:
         while not closing.done():
             with contextlib.suppress(asyncio.CancelledError):  # whoever stops the caller wants just this
                 await asyncio.wait([closing])
-        if upstream.pid is not None:
-            if upstream.closed.done():
-                self._services.output.mark(self.name, upstream.closed.result().reason)
-            if self._services.leftovers is not None:
-                self._services.leftovers.remove(upstream.pid)
+        if upstream.pid is not None and upstream.closed.done():
+            self._services.output.mark(self.name, upstream.closed.result().reason)
+        if upstream in self._marks and self._services.leftovers is not None:
+            self._services.leftovers.remove(self._marks.pop(upstream))
 
     def exit_of(self, upstream: Upstream) -> Exit | None:
         """How the process behind a connection ended; None if it did not, or there was none."""
@@ -172,6 +171,13 @@ class Connector:
         self._claims[upstream] = (claim, environment)
         return claim.launch
 
+    def _marked(self, upstream: Upstream, launch: Launch) -> Launch:
+        """The launch with the mark by which the next engine knows what this one started, should it be killed."""
+        if self._services.leftovers is None or not isinstance(launch, LocalLaunch):
+            return launch
+        mark = self._marks[upstream] = self._services.leftovers.expect(self.name)
+        return replace(launch, env={**launch.env, MARK: mark})
+
     async def _close(self, upstream: Upstream) -> None:
         try:
             async with asyncio.timeout(CLOSE_LIMIT):
@@ -184,10 +190,10 @@ class Connector:
             claim, environment = self._claims.pop(upstream)
             await claim.release(environment)
 
-    def _note(self, pid: int) -> None:
+    def _note(self, upstream: Upstream, pid: int) -> None:
         self._services.output.mark(self.name, f"started, pid {pid}")
-        if self._services.leftovers is not None:
-            self._services.leftovers.add(self.name, pid)
+        if upstream in self._marks and self._services.leftovers is not None:
+            self._services.leftovers.add(self._marks[upstream], pid)
 
     def _too_late(self, elapsed: float) -> bool:
         limit = self.entry.timeouts.start

@@ -1,8 +1,9 @@
 """Processes that an engine left behind because it was killed: found by the next one, and ended if proven ours.
 
 The kernel ends a server's first process with the engine (Linux); what that process had started in turn lives on. So
-the engine notes each process that it starts. Proof is the pid together with its time of start, or the session (or the
-pipes) of such a process together with the mark that only its children inherit.
+the engine notes each process, first that it is about to be started, then who it is. Proof is the pid together with its
+time of start, or the session (or the pipes) of such a process together with the mark that only its children inherit;
+for one that was killed before it was known, the mark alone.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from typing import Any
 from callboard.system import process_group
 from callboard.system.process_identity import Identity, has_variable, identify
 
-MARK = "CALLBOARD_RUN"  # environment variable of every child; its value names the engine's run
+MARK = "CALLBOARD_RUN"  # environment variable of every server; its value names this one start
 _POLL = 0.05
 
 _logger = logging.getLogger(__name__)
@@ -27,28 +28,28 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Note:
+    """``identity`` is None until the process is there."""
+
     server: str
-    run: str
-    identity: Identity
+    mark: str
+    identity: Identity | None = None
 
 
 class Leftovers:
     """The notes of this run and those that an earlier one left. Engine loop only.
 
-    ``run`` belongs as :data:`MARK` into the environment of all children. A file that cannot be written is told once
-    in the log and otherwise does no harm.
+    A file that cannot be written is told once in the log and otherwise does no harm.
     """
 
     def __init__(self, file: Path) -> None:
-        self.run = uuid.uuid4().hex
         self._file = file
-        self._notes: dict[int, _Note] = {}
+        self._notes: dict[str, _Note] = {}
         self._unwritable = False
 
     async def end_previous(self, *, grace: float = 2.0) -> list[str]:
-        """End what earlier engines left behind; returns the names of the servers concerned. Call it before :meth:`add`.
+        """End what earlier engines left behind; returns the names of the servers concerned.
 
-        Asks with SIGTERM and waits ``grace`` seconds before SIGKILL.
+        Call it before :meth:`expect`. Asks with SIGTERM and waits ``grace`` seconds before SIGKILL.
         """
         notes = await asyncio.to_thread(_read, self._file)
         if not notes:
@@ -61,18 +62,24 @@ class Leftovers:
         self._write()
         return names
 
-    def add(self, server: str, pid: int) -> None:
-        """A process was started for ``server``."""
-        if sys.platform == "win32":
-            return  # its job ends with the engine
-        identity = identify(pid)
-        if identity is not None:
-            self._notes[pid] = _Note(server, self.run, identity)
+    def expect(self, server: str) -> str:
+        """A process is about to be started for ``server``; what it must have in its environment as :data:`MARK`."""
+        mark = uuid.uuid4().hex
+        if sys.platform != "win32":  # there its job ends with the engine
+            self._notes[mark] = _Note(server, mark)
+            self._write()
+        return mark
+
+    def add(self, mark: str, pid: int) -> None:
+        """The process with this mark is there."""
+        note, identity = self._notes.get(mark), identify(pid)
+        if note is not None and identity is not None:
+            self._notes[mark] = _Note(note.server, mark, identity)
             self._write()
 
-    def remove(self, pid: int) -> None:
-        """The process and all that belonged to it are gone."""
-        if self._notes.pop(pid, None) is not None:
+    def remove(self, mark: str) -> None:
+        """The process and all that belonged to it are gone, or it was not started."""
+        if self._notes.pop(mark, None) is not None:
             self._write()
 
     async def _end(self, notes: list[_Note], grace: float) -> None:
@@ -103,17 +110,23 @@ def _proven(notes: Iterable[_Note]) -> list[tuple[int, _Note]]:
     """Running processes that are surely ours, with the note that proves it."""
     found: dict[int, _Note] = {}
     for note in notes:
-        own = identify(note.identity.pid)
-        if own is not None and own.started == note.identity.started:
+        own = identify(note.identity.pid) if note.identity is not None else None
+        if own is not None and note.identity is not None and own.started == note.identity.started:
             found[own.pid] = note
-        if own is None or own.started == note.identity.started:
-            for pid in process_group.session_members(note.identity.pid):
-                if has_variable(pid, MARK, note.run):
-                    found.setdefault(pid, note)
-        for pid in process_group.holders(note.identity.pipes):
-            if has_variable(pid, MARK, note.run):
+        for pid in _perhaps(note, own):
+            if has_variable(pid, MARK, note.mark):
                 found.setdefault(pid, note)
     return list(found.items())
+
+
+def _perhaps(note: _Note, own: Identity | None) -> list[int]:
+    """Processes that are ours if they bear the mark. ``own``: who has the noted pid now."""
+    if note.identity is None:
+        return process_group.all_pids()
+    pids = process_group.holders(note.identity.pipes)
+    if own is None or own.started == note.identity.started:
+        pids += process_group.session_members(note.identity.pid)
+    return pids
 
 
 def _read(file: Path) -> list[_Note]:
@@ -127,16 +140,15 @@ def _read(file: Path) -> list[_Note]:
 
 
 def _to_json(note: _Note) -> dict[str, Any]:
-    identity = note.identity
-    return {
-        "server": note.server,
-        "run": note.run,
-        "pid": identity.pid,
-        "started": identity.started,
-        "pipes": list(identity.pipes),
-    }
+    members: dict[str, Any] = {"server": note.server, "mark": note.mark}
+    if note.identity is not None:
+        found = note.identity
+        members |= {"pid": found.pid, "started": found.started, "pipes": list(found.pipes)}
+    return members
 
 
 def _from_json(item: dict[str, Any]) -> _Note:
-    identity = Identity(int(item["pid"]), str(item["started"]), tuple(map(int, item["pipes"])))
-    return _Note(str(item["server"]), str(item["run"]), identity)
+    identity = None
+    if "pid" in item:
+        identity = Identity(int(item["pid"]), str(item["started"]), tuple(map(int, item["pipes"])))
+    return _Note(str(item["server"]), str(item["mark"]), identity)

@@ -26,7 +26,7 @@ from callboard.engine.containers import Containers
 from callboard.engine.environment import Environment
 from callboard.engine.eras import Eras
 from callboard.engine.figures import FigureWatch
-from callboard.engine.leftovers import MARK, Leftovers
+from callboard.engine.leftovers import Leftovers
 from callboard.engine.masking import Masking
 from callboard.engine.output import OutputLog
 from callboard.engine.relay.link import ServerLink
@@ -234,7 +234,7 @@ class ServerTable:
             return HttpUpstream(link, modern=modern, capabilities=capabilities, header_paths=paths, auth=auth)
         return StdioUpstream(
             link,
-            environment={**self._environment.variables, MARK: self._leftovers.run},
+            environment=self._environment.variables,
             on_stderr=lambda data: self._output.append(name, "stderr", data),
             modern=modern,
             capabilities=capabilities,

@@ -73,7 +73,7 @@ def tie_to_parent(argv: Iterable[str]) -> list[str]:
 def session_members(session: int) -> list[int]:
     """Living processes of a session, its leader included; zombies do not count."""
     members = []
-    for pid in _all_pids():
+    for pid in all_pids():
         try:
             if os.getsid(pid) == session and not _is_zombie(pid):
                 members.append(pid)
@@ -91,7 +91,7 @@ def holders(pipes: Collection[int]) -> list[int]:
     if not wanted or not _PROC.joinpath("self", "fd").is_dir():
         return []
     own = os.getpid()
-    return [pid for pid in _all_pids() if pid != own and _holds(pid, wanted)]
+    return [pid for pid in all_pids() if pid != own and _holds(pid, wanted)]
 
 
 def signal_all(pids: Iterable[int], number: int, *, session: int | None = None) -> None:
@@ -122,7 +122,8 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _all_pids() -> list[int]:
+def all_pids() -> list[int]:
+    """Every process that there is, zombies included."""
     try:
         return [int(name) for name in os.listdir(_PROC) if name.isdigit()]  # noqa: PTH208  # a list of names is wanted
     except OSError:

@@ -21,14 +21,16 @@ from callboard.engine.process import ChildProcess
 from callboard.system import process_group
 
 async def main():
-    if sys.argv[2] == "untied":
+    if sys.argv[2] != "tied":
         process_group.tie_to_parent = list
     leftovers = Leftovers(Path(sys.argv[1]))
+    mark = leftovers.expect("odd")
     child = await ChildProcess.spawn(
-        LocalLaunch(tuple(sys.argv[3:]), {{"{MARK}": leftovers.run}}),
+        LocalLaunch(tuple(sys.argv[3:]), {{"{MARK}": mark}}),
         environment=os.environ, on_stdout=len, on_stderr=len,
     )
-    leftovers.add("odd", child.pid)
+    if sys.argv[2] != "unnoted":
+        leftovers.add(mark, child.pid)
     print(child.pid, flush=True)
     await child.exited
 
@@ -73,6 +75,20 @@ async def test_grandchildren_are_found_though_their_parent_is_gone(notes: Path, 
     await until(lambda: not is_running(grandchild))
 
 
+async def test_what_was_not_noted_yet_is_found_by_its_mark(
+    notes: Path, tmp_path: Path, stranger: "subprocess.Popen[bytes]"
+):
+    pidfile = tmp_path / "pid"
+    pid = await killed_engine(notes, "unnoted", *odd_server("--ignore-term", "--grandchild", pidfile, "--setsid"))
+    grandchild = int(pidfile.read_text())
+    assert is_running(pid)
+    assert is_running(grandchild)
+    assert await Leftovers(notes).end_previous(grace=0.2) == ["odd"]
+    await until(lambda: not is_running(pid) and not is_running(grandchild))
+    assert stranger.poll() is None
+    assert not notes.exists()
+
+
 @pytest.fixture
 def stranger() -> Any:
     """A process that is none of ours."""
@@ -84,7 +100,7 @@ def stranger() -> Any:
 
 async def test_a_pid_alone_is_no_proof(notes: Path, stranger: "subprocess.Popen[bytes]"):
     before = Leftovers(notes)
-    before.add("odd", stranger.pid)
+    before.add(before.expect("odd"), stranger.pid)
     item = json.loads(notes.read_text())[0]
     item["started"] += "0"  # another process had this number
     notes.write_text(json.dumps([item]))
@@ -96,7 +112,7 @@ async def test_a_pid_alone_is_no_proof(notes: Path, stranger: "subprocess.Popen[
 async def test_a_stranger_in_the_session_is_spared(notes: Path):
     # Same session and pipes, but without the mark that our children inherit.
     before = Leftovers(notes)
-    before.add("odd", os.getpid())
+    before.add(before.expect("odd"), os.getpid())
     item = json.loads(notes.read_text())[0]
     item["started"] = "long ago"
     notes.write_text(json.dumps([item | {"pid": os.getsid(0)}]))
@@ -105,15 +121,17 @@ async def test_a_stranger_in_the_session_is_spared(notes: Path):
 
 async def test_what_ended_in_order_is_forgotten(notes: Path, stranger: "subprocess.Popen[bytes]"):
     leftovers = Leftovers(notes)
-    leftovers.add("odd", stranger.pid)
+    mark = leftovers.expect("odd")
+    leftovers.add(mark, stranger.pid)
     assert [item["server"] for item in json.loads(notes.read_text())] == ["odd"]
-    leftovers.remove(stranger.pid)
-    leftovers.remove(stranger.pid)
+    leftovers.remove(mark)
+    leftovers.remove(mark)
+    leftovers.add(mark, stranger.pid)  # too late
     assert not notes.exists()
     assert await Leftovers(notes).end_previous() == []
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", '[{"pid": "x"}]'])
+@pytest.mark.parametrize("text", ["", "{", "[1]", '[{"pid": "x"}]', '[{"server": "x"}]'])
 async def test_a_damaged_list_ends_nothing(notes: Path, text: str, caplog: pytest.LogCaptureFixture):
     notes.parent.mkdir()
     notes.write_text(text)
@@ -126,6 +144,7 @@ async def test_a_list_that_cannot_be_written_is_told_once(
 ):
     (tmp_path / "file").touch()
     leftovers = Leftovers(tmp_path / "file" / "processes.json")
-    leftovers.add("odd", stranger.pid)
-    leftovers.remove(stranger.pid)
+    mark = leftovers.expect("odd")
+    leftovers.add(mark, stranger.pid)
+    leftovers.remove(mark)
     assert len(caplog.records) == 1
