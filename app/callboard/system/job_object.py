@@ -89,6 +89,12 @@ class JobTree:
         """Take a process that has not run yet. Raises OSError."""
         self._check(_kernel.AssignProcessToJobObject(self._job, int(process._handle)))  # type: ignore[attr-defined]
 
+    def resume(self, process: "subprocess.Popen[bytes]") -> None:
+        """Let a process that was taken run. Raises OSError."""
+        if _ntdll.NtResumeProcess(int(process._handle)) < 0:  # type: ignore[attr-defined]
+            self.close()
+            raise OSError("the process cannot be resumed")
+
     def members(self, *, pipes_held: bool) -> list[int]:
         """Living processes of the job; ``pipes_held`` makes no difference, nobody leaves a job."""
         found = _ProcessIds()
@@ -137,8 +143,8 @@ def start_tree(
         raise
     try:
         job.add(process)
+        job.resume(process)
     except BaseException:
         process.kill()
         raise
-    _ntdll.NtResumeProcess(int(process._handle))  # type: ignore[attr-defined]
     return process, job
