@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from callboard.api.schema import View
 
-_LARGEST: Final = 2**63 - 1
+_LARGEST: Final = 2**53 - 1  # what every JSON reader keeps exactly
 Count = Annotated[int, Meta(ge=0, le=_LARGEST)]
 _Place = Annotated[int, Meta(ge=-_LARGEST, le=_LARGEST)]
 

@@ -4,7 +4,7 @@ Times are seconds since the epoch (float), durations milliseconds, sizes bytes. 
 already redacted. Unknown fields are ignored when decoding, so that an older window can read a newer engine.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -15,6 +15,7 @@ API_PREFIX = "/api/v1"
 EntryKind = Literal["local", "remote", "agent"]
 CallStatus = Literal["running", "completed", "failed", "cancelled"]
 LogStream = Literal["stderr", "stdout", "mark"]
+Value = Annotated[str, msgspec.Meta(min_length=1)]
 ServerAction = Literal["start", "stop", "restart", "retry", "cancel", "reset", "enable", "disable"]
 
 
@@ -352,7 +353,7 @@ class EntryEdit(View, frozen=True, kw_only=True):
 
     entry: dict[str, Any]
     revision: str = ""
-    secrets: dict[str, str] = {}
+    secrets: dict[str, Value] = {}
     rename: str = ""
     create: bool = False  # refuse if the name exists
 
@@ -375,7 +376,7 @@ class CallRequest(View, frozen=True, kw_only=True):
 class SecretValue(View, frozen=True, kw_only=True):
     """PUT /secrets/NAME."""
 
-    value: str
+    value: Value
 
 
 class UndoRequest(View, frozen=True, kw_only=True):

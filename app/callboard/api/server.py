@@ -34,12 +34,12 @@ class ControlServer:
     async def __call__(self, method: str, path: str, query: str, receive: Receive, send: Send) -> None:
         """See ControlApi."""
         try:
-            route = self._find(method, path)
+            route, arguments = self._find(method, path)
             if route.streams:
-                parts = _lines(route.call(self._engine, route.arguments(path, query, b"")))
-                await send_stream(parts, receive, send)
+                arguments |= route.arguments(query, b"")
+                await send_stream(_lines(route.call(self._engine, arguments)), receive, send)
                 return
-            arguments = route.arguments(path, query, await read_body(receive))
+            arguments |= route.arguments(query, await read_body(receive))
             result = await route.call(self._engine, arguments)
         except CallboardError as error:
             allowed = error.data.get("allowed")
@@ -58,14 +58,14 @@ class ControlServer:
         else:
             await respond(send, 200, msgspec.json.encode(result), (JSON,))
 
-    def _find(self, method: str, path: str) -> Route:
-        found = [route for route in self._routes if route.matches(path)]
+    def _find(self, method: str, path: str) -> tuple[Route, dict[str, Any]]:
+        found = [(route, values) for route in self._routes if (values := route.match(path)) is not None]
         if not found:
             raise CallboardError("not-found", f"There is nothing at {path}.")
-        for route in found:
+        for route, values in found:
             if route.method == method:
-                return route
-        allowed = ", ".join(sorted({route.method for route in found}))
+                return route, values
+        allowed = ", ".join(sorted({route.method for route, _ in found}))
         raise CallboardError("method-not-allowed", f"{path} takes {allowed}, not {method}.", data={"allowed": allowed})
 
 

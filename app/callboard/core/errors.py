@@ -21,6 +21,7 @@ FIXES: dict[str, str] = {
     "shipped-unknown": "Use one of the names that `callboard add` lists.",
     "env-unset": "Set the environment variable, or put the value into the server's configuration.",
     "secret-missing": "Enter the secret's value in the server's configuration.",
+    "secret-invalid": "Give the secret another name, or a value that is not empty.",
     "secrets-unavailable": "Install or start a keyring (gnome-keyring, KWallet); until then values last this session.",
     "secrets-locked": "Unlock the keyring, then try again.",
     "secrets-refused": "The keyring refused the value; try again, or look at the keyring's own settings.",

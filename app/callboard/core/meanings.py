@@ -15,6 +15,7 @@ MEANINGS: dict[str, str] = {
     "shipped-unknown": "Callboard brings no ready entry of this name.",
     "env-unset": "The entry refers to an environment variable that is not set; an empty one counts as not set.",
     "secret-missing": "The entry refers to a secret that has no value on this computer.",
+    "secret-invalid": "A secret cannot have this name or this value.",
     "secrets-unavailable": "No keyring was found in which the values of secrets could be kept.",
     "secrets-locked": "The keyring is locked, so the values of secrets cannot be read.",
     "secrets-refused": "The keyring did not take or give a value.",

@@ -59,7 +59,7 @@ def _find(request: AgentLookRequest) -> _Place:
 
     folder = Path(request.cwd).expanduser() if request.cwd else Path.home()
     if not folder.is_dir():
-        raise CallboardError("bad-request", f"There is no folder {folder}.")
+        raise CallboardError("cwd-missing", f"There is no folder {folder}.")
     spec = parse_spec(request.agent)
     found = [InterpreterView(path=sys.executable, origin="callboard")]
     if spec.is_file or request.cwd:

@@ -15,6 +15,8 @@ CLIENT: Final = "callboard"
 
 async def call_tool(relay: Relay, server: str, tool: str, arguments: dict[str, Any], *, client: str = CLIENT) -> bytes:
     """MCP's result object as raw JSON, ``isError`` included; raises CallboardError for a call that was not made."""
+    if not relay.scope_exists(server):
+        raise CallboardError("disabled", f"{server} is disabled.")
     exchange = Exchange(
         client=client,
         caller=client,

@@ -14,10 +14,18 @@ joined to the others here. Shapes stand in ``callboard.api.schema`` or a schema 
 :class:`~callboard.api.client.EngineClient`.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from callboard.api.routes import calls, clients, engine, roster, secrets, servers, sign_in
+from callboard.api.routes.document import document
 from callboard.api.routes.route import Route
+from callboard.engine.engine import Engine
+
+
+async def openapi(engine: Engine) -> dict[str, Any]:
+    """This document."""
+    return document(ROUTES)
+
 
 ROUTES: Final[tuple[Route, ...]] = (
     *engine.ROUTES,
@@ -27,4 +35,5 @@ ROUTES: Final[tuple[Route, ...]] = (
     *secrets.ROUTES,
     *calls.ROUTES,
     *clients.ROUTES,
+    Route("GET", "/openapi.json", openapi),
 )

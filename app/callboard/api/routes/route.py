@@ -1,5 +1,6 @@
 """What a route is: a method, a path, and a handler whose signature says what goes in and what comes out."""
 
+import contextlib
 import inspect
 import re
 from collections.abc import AsyncGenerator, Callable
@@ -37,6 +38,7 @@ class Route:
         self.query: Any = hints.get("query")
         self.body: Any = hints.get("body")
         self.answer: Any = hints["return"]
+        self.topic = handler.__module__.rpartition(".")[2]
         self.summary = inspect.getdoc(handler) or ""
         self.streams = get_origin(self.answer) is AsyncGenerator
         if self.streams:
@@ -44,20 +46,21 @@ class Route:
         self._pattern = re.compile(_PARAMETER.sub("([^/]+)", path))
         self._body: msgspec.json.Decoder[Any] | None = msgspec.json.Decoder(self.body) if self.body else None
 
-    def matches(self, path: str) -> bool:
-        """Whether this is the route of a path, as far as the path tells."""
-        return self._pattern.fullmatch(path) is not None
-
-    def arguments(self, path: str, query: str, body: bytes) -> dict[str, Any]:
-        """What the handler is called with, the engine aside; raises ``not-found`` and ``bad-request``."""
+    def match(self, path: str) -> dict[str, Any] | None:
+        """The parameters in a path of this route; None for any other path."""
         found = self._pattern.fullmatch(path)
-        assert found is not None
+        if found is None:
+            return None
+        with contextlib.suppress(msgspec.ValidationError):
+            return {
+                name: msgspec.convert(unquote(text), kind, strict=False)
+                for (name, kind), text in zip(self.parameters.items(), found.groups(), strict=True)
+            }
+        return None
+
+    def arguments(self, query: str, body: bytes) -> dict[str, Any]:
+        """What the handler is called with in addition; raises ``bad-request``."""
         arguments = {}
-        for (name, kind), text in zip(self.parameters.items(), found.groups(), strict=True):
-            try:
-                arguments[name] = msgspec.convert(unquote(text), kind, strict=False)
-            except msgspec.ValidationError:
-                raise CallboardError("not-found", f"There is nothing at {path}.") from None
         if self.query is not None:
             values = {key: entries[-1] for key, entries in parse_qs(query, keep_blank_values=True).items()}
             try:
@@ -67,7 +70,7 @@ class Route:
         if self._body is not None:
             try:
                 arguments["body"] = self._body.decode(body)
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, RecursionError) as error:
                 raise CallboardError("bad-request", f"The body is wrong: {error}.") from None
         return arguments
 

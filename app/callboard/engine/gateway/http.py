@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from callboard.api.schema import ErrorView
-from callboard.core.errors import CallboardError
+from callboard.core.errors import FIXES, CallboardError
 
 Message = MutableMapping[str, Any]
 HttpScope = MutableMapping[str, Any]
@@ -21,28 +21,57 @@ EVENT_STREAM: Final = (
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 )
+# Not understood: 400; understood, and refused for what it says: 422 (if not listed); a server's trouble: 502 to 504.
 STATUS: Final = {
+    "bad-request": 400,
     "unauthorized": 401,
     "host-refused": 403,
-    "not-found": 404,
-    "method-not-allowed": 405,
-    "server-unknown": 404,
-    "client-unknown": 404,
-    "tool-unknown": 404,
-    "secret-missing": 409,
-    "name-taken": 409,
-    "roster-changed": 409,
-    "disabled": 409,
-    "server-not-ready": 503,
-    "upstream-gone": 502,
-    "call-timeout": 504,
-    "body-too-large": 413,
     "policy-denied": 403,
-    "storage-away": 503,
-    "secrets-unavailable": 503,
-    "secrets-locked": 503,
+    "method-not-allowed": 405,
+    **dict.fromkeys(
+        (
+            "not-found",
+            "server-unknown",
+            "client-unknown",
+            "tool-unknown",
+            "shipped-unknown",
+            "sign-in-unknown",
+        ),
+        404,
+    ),
+    **dict.fromkeys(("disabled", "name-taken", "roster-changed", "secret-missing", "sign-in-unavailable"), 409),
+    "body-too-large": 413,
     "internal": 500,
+    **dict.fromkeys(("upstream-gone", *(code for code in FIXES if code.startswith("remote-"))), 502),
+    **dict.fromkeys(
+        (
+            "server-not-ready",
+            "needs-missing",
+            "env-unset",
+            "command-not-found",
+            "command-not-executable",
+            "start-refused",
+            "start-timeout",
+            "exited-early",
+            "exited",
+            "not-responding",
+            "crash-loop",
+            "handshake-failed",
+            "offline",
+            "secrets-unavailable",
+            "secrets-locked",
+            "roster-unwritable",
+            "storage-away",
+        ),
+        503,
+    ),
+    "call-timeout": 504,
 }
+
+
+def status_of(error: CallboardError) -> int:
+    """The HTTP status that goes with an error."""
+    return STATUS.get(error.code, 422)
 
 
 async def respond(send: Send, status: int, body: bytes = b"", headers: Iterable[tuple[bytes, bytes]] = (JSON,)) -> None:
@@ -60,7 +89,7 @@ async def respond(send: Send, status: int, body: bytes = b"", headers: Iterable[
 async def respond_error(send: Send, error: CallboardError, *, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
     """Send an error of the control API's form."""
     view = ErrorView(code=error.code, message=error.message, fix=error.fix, data=error.data)
-    await respond(send, STATUS.get(error.code, 400), msgspec.json.encode(view), (JSON, *headers))
+    await respond(send, status_of(error), msgspec.json.encode(view), (JSON, *headers))
 
 
 async def read_body(receive: Receive) -> bytes:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import msgspec
 
 from callboard.core.errors import CallboardError
-from callboard.engine.gateway.http import STATUS, Headers, Receive, Send, read_body, respond
+from callboard.engine.gateway.http import Headers, Receive, Send, read_body, respond, status_of
 from callboard.engine.manual_call import call_tool
 from callboard.engine.relay.catalogue import TOOLS
 from callboard.engine.relay.relay import Relay
@@ -45,9 +45,10 @@ class PlainCalls:
             server, own = await self._find(scope, tool)
             result = await self._call(server, own, arguments, caller, receive)
         except CallboardError as error:
-            status = STATUS.get(error.code, 400)
             answer = {"code": error.code, "message": error.message, "fix": error.fix}
-            await respond(send, status, msgspec.json.encode({"success": False, "status": "failed", "error": answer}))
+            await respond(
+                send, status_of(error), msgspec.json.encode({"success": False, "status": "failed", "error": answer})
+            )
             return
         if result.get("isError") is True:
             answer = {"code": "tool-failed", "message": _text(result) or "The tool failed.", "fix": ""}

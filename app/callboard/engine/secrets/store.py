@@ -256,13 +256,13 @@ def _session_only(error: BackendMissingError) -> str:
 
 def _check(name: str, value: str) -> None:
     if not SECRET_NAME.fullmatch(name):
-        raise CallboardError("bad-request", f"{SECRET_NAME_RULE[:1].upper()}{SECRET_NAME_RULE[1:]}.")
+        raise CallboardError("secret-invalid", f"{SECRET_NAME_RULE[:1].upper()}{SECRET_NAME_RULE[1:]}.")
     if not value:
-        raise CallboardError("bad-request", "A secret's value must not be empty.")
+        raise CallboardError("secret-invalid", "A secret's value must not be empty.")
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise CallboardError("bad-request", "The value is not valid text.") from error
+        raise CallboardError("secret-invalid", "The value is not valid text.") from error
 
 
 def _service(state: Path, environment: Mapping[str, str]) -> str:

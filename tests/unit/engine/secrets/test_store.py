@@ -247,7 +247,7 @@ async def test_names_and_values_that_cannot_be_kept(tmp_path: Path) -> None:
         for name, value in (("", "x"), ("a b", "x"), ("a#a0", "x"), ("a", ""), ("a", "\ud800")):
             with pytest.raises(CallboardError) as caught:
                 await secrets.set(name, value)
-            assert caught.value.code == "bad-request"
+            assert caught.value.code == "secret-invalid"
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"names": 5}', "\x00"])
