@@ -89,7 +89,7 @@ class Engine:
         self._started = time.time()
         self._admin_token = secrets.token_urlsafe(32)
         self._clients = load_clients()
-        self._tokens = ClientTokens(paths.clients_file, self._clients.ids)
+        self._tokens = ClientTokens(paths.clients_file, self._clients.ids, lambda: self._access.forget())
         self._masking = Masking()
         self.output = OutputLog(paths.logs, self._on_lines)
         self.call_log = CallLog(paths.calls_db, self._masking.mask_payload, None, self._on_calls, self._changed_engine)
@@ -124,6 +124,7 @@ class Engine:
             self.relay.scope_exists,
             self._on_caller,
             self.sign_ins.callback,
+            lambda: self._storage is None or self._storage.is_known,
         )
         self._storage: SharedStorage | None = None
         self._storage_setting = ""  # the roster's, as it was at the start
@@ -186,6 +187,8 @@ class Engine:
             self._storage_setting, os.environ, self.secrets, self._masking, self.call_log.notices_changed
         )
         if storage is not None:
+            self._tokens.share(storage)
+            self.relay.seal.share(storage)
             await storage.start()
         await self.call_log.open(storage.call_place if storage is not None else None)
 

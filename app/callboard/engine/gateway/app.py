@@ -44,15 +44,17 @@ class GatewayApp:
         server_exists: Callable[[str], bool],
         on_caller: Callable[[str], None],
         callback: Callable[[str], Awaitable[tuple[int, bytes]]] | None = None,
+        is_ready: Callable[[], bool] = lambda: True,
     ) -> None:
         """``on_caller`` hears of each request that a client was let in with; ``callback`` answers a browser that comes
-        back from a sign-in with this query.
+        back from a sign-in with this query; ``is_ready`` tells a load balancer whether clients can be let in.
         """
         self._access = access
         self._mcp = mcp
         self._server_exists = server_exists
         self._on_caller = on_caller
         self._callback = callback
+        self._is_ready = is_ready
         self.control: ControlApi | None = None
 
     async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
@@ -79,7 +81,8 @@ class GatewayApp:
         if refused is not None:
             raise refused
         if path == "/healthz":
-            await respond(send, 200, b'{"status":"ok"}')
+            ready = self._is_ready()
+            await respond(send, 200 if ready else 503, b'{"status":"ok"}' if ready else b'{"status":"waiting"}')
             return
         if path == CALLBACK_PATH and self._callback is not None:
             await self._come_back(scope, send)

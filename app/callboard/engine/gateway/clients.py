@@ -1,17 +1,20 @@
 """Who calls: each client's own token, made from one key so that it outlives restarts and stands nowhere in clear."""
 
+import asyncio
 import base64
 import hashlib
 import hmac
 import json
 import logging
 import secrets
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from callboard.core.errors import CallboardError
+from callboard.engine.storage.agreement import Agreement
 from callboard.system.safe_file import write_atomically
 
 log = logging.getLogger(__name__)
@@ -19,6 +22,7 @@ log = logging.getLogger(__name__)
 PREFIX = "cb_"
 OWN_CLIENTS = ("script", "connect", "other")  # plain HTTP and command line, the stdio bridge, whatever has no id yet
 _KEY_BYTES = 32
+_AGREED = "client-tokens"  # what several engines call it
 
 
 @dataclass
@@ -32,11 +36,16 @@ class ClientTokens:
 
     The file holds a random key (mode 0600) and how often each token was replaced: a token is
     ``cb_`` + HMAC-SHA256(key, client, generation). Where the file cannot be written, tokens last for this session.
+    Engines that share a database have the same there instead.
     """
 
-    def __init__(self, path: Path, clients: Iterable[str]) -> None:
+    def __init__(self, path: Path, clients: Iterable[str], on_change: Callable[[], None] = lambda: None) -> None:
+        """``on_change`` hears that tokens were replaced."""
         self._path = path
         self._ids = tuple(dict.fromkeys([*clients, *OWN_CLIENTS]))
+        self._on_change = on_change
+        self._agreement: Agreement | None = None
+        self._known = True
         self.problem = ""  # one sentence, if tokens will not outlive this session
         self._stored = self._load()
         self._by_digest: dict[bytes, str] = {}
@@ -47,8 +56,28 @@ class ClientTokens:
         """Every known client."""
         return self._ids
 
+    def share(self, agreement: Agreement) -> None:
+        """Agree on the tokens with other engines; where they have none yet, those of this engine's file are taken.
+
+        Until it is known what was agreed on, there are no tokens: ``storage-away``.
+        """
+        self._agreement = agreement
+        self._known = False
+        agreement.follow(_AGREED, _render(self._stored), self._agreed)
+
+    def _agreed(self, data: bytes) -> None:
+        self._stored = _parse(json.loads(data))
+        self._known = True
+        self._index()
+        self._on_change()
+
+    def _check_known(self) -> None:
+        if not self._known:
+            raise CallboardError("storage-away", "The tokens are not known yet: the database was not reached so far.")
+
     def token_for(self, client: str) -> str:
-        """The client's token in clear. Raises ``client-unknown``."""
+        """The client's token in clear. Raises ``client-unknown`` and ``storage-away``."""
+        self._check_known()
         if client not in self._ids:
             raise CallboardError("client-unknown", f'There is no client "{client}"; there are {", ".join(self._ids)}.')
         message = json.dumps([client, self._stored.generations.get(client, 0)]).encode()
@@ -56,15 +85,26 @@ class ClientTokens:
         return PREFIX + base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
     def client_of(self, token: str) -> str | None:
-        """Whose token this is. The time taken tells nothing about the tokens: only their hashes are compared."""
+        """Whose token this is; raises ``storage-away``.
+
+        The time taken tells nothing about the tokens: only their hashes are compared.
+        """
+        self._check_known()
         return self._by_digest.get(_digest(token))
 
-    def rotate(self, client: str) -> str:
-        """Replace the client's token: the old one is refused from now on. Blocks for the time of an fsync."""
+    async def rotate(self, client: str) -> str:
+        """Replace the client's token: the old one is refused from now on, at other engines within seconds.
+
+        Raises ``client-unknown`` and ``storage-away``.
+        """
         self.token_for(client)
-        self._stored.generations[client] = self._stored.generations.get(client, 0) + 1
-        self._save(self._stored)
-        self._index()
+        if self._agreement is not None:
+            await self._agreement.change(_AGREED, partial(_replaced, client))
+        else:
+            self._stored = _with_next(self._stored, client)
+            await asyncio.to_thread(self._save, self._stored)
+            self._index()
+            self._on_change()
         return self.token_for(client)
 
     def _index(self) -> None:
@@ -89,9 +129,8 @@ class ClientTokens:
         return stored
 
     def _save(self, stored: _Stored) -> None:
-        value = {"key": base64.b64encode(stored.key).decode(), "generations": stored.generations}
         try:
-            write_atomically(self._path, json.dumps(value).encode())
+            write_atomically(self._path, _render(stored))
         except OSError as error:
             self.problem = f"{self._path} cannot be written ({error.strerror}): tokens last for this session only."
 
@@ -102,6 +141,18 @@ def _parse(value: Any) -> _Stored:
     if len(key) != _KEY_BYTES:
         raise ValueError("the key has another length")
     return _Stored(key, generations)
+
+
+def _render(stored: _Stored) -> bytes:
+    return json.dumps({"key": base64.b64encode(stored.key).decode(), "generations": stored.generations}).encode()
+
+
+def _with_next(stored: _Stored, client: str) -> _Stored:
+    return replace(stored, generations={**stored.generations, client: stored.generations.get(client, 0) + 1})
+
+
+def _replaced(client: str, data: bytes | None) -> bytes | None:
+    return None if data is None else _render(_with_next(_parse(json.loads(data)), client))
 
 
 def _digest(token: str) -> bytes:

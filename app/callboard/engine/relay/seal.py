@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from callboard.engine.relay.envelope import encode
+from callboard.engine.storage.agreement import Agreement
 from callboard.engine.upstream.base import Params
 
 STATE_SECONDS: Final = 3600.0
@@ -29,10 +30,17 @@ _state = msgspec.json.Decoder(_State)
 
 
 class Seal:
-    """Makes and opens states. The key lives as long as the engine."""
+    """Makes and opens states. The key lives as long as the engine, or is what several engines agree on."""
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
+
+    def share(self, agreement: Agreement) -> None:
+        """Open the states of other engines, and let them open those of this one."""
+        agreement.follow("request-state-key", self._key, self._agreed)
+
+    def _agreed(self, key: bytes) -> None:
+        self._key = key
 
     def make(self, caller: str, method: str, params: Params, *, parked: str = "", inner: bytes = b"null") -> str:
         """A state for the retry of one request by one caller."""

@@ -9,6 +9,7 @@ from typing import Final
 from callboard.core.errors import CallboardError
 from callboard.engine import tasks
 from callboard.engine.calls.record import Limits
+from callboard.engine.storage.agreement import Edit, Hear
 from callboard.engine.storage.calls import DatabaseCalls
 from callboard.engine.storage.database import Database, DatabaseAwayError, DatabaseSlowError
 from callboard.engine.storage.questions import DatabaseReader
@@ -19,12 +20,9 @@ log = logging.getLogger(__name__)
 
 SYNC_SECONDS: Final = 2.0  # after which a change made by one engine is in force at the others
 
-Hear = Callable[[bytes], None]
-Edit = Callable[[bytes | None], bytes | None]
-
 
 class SharedStorage:
-    """Belongs to the engine's loop; the database is used in threads alone.
+    """See Agreement. Belongs to the engine's loop; the database is used in threads alone.
 
     A value that was :meth:`follow`-ed is told whenever it changed, by whichever engine, within :data:`SYNC_SECONDS`
     where the database can be reached. What was told last stays in force while it is away.
@@ -49,10 +47,7 @@ class SharedStorage:
         return bool(self._known) or not self._hear
 
     def follow(self, name: str, first: bytes, hear: Hear) -> None:
-        """Tell ``hear`` the value ``name`` as soon as it is known, and after each change; before :meth:`start`.
-
-        ``first`` becomes the value where no engine has set one yet.
-        """
+        """See Agreement; before :meth:`start`."""
         self._first[name] = first
         self._hear[name] = hear
 
@@ -62,10 +57,7 @@ class SharedStorage:
         self._syncing = tasks.spawn(self._keep_in_step(), name="keep in step with other engines")
 
     async def change(self, name: str, edit: Edit) -> None:
-        """Replace a value by what ``edit`` makes of it, in another thread; it is told before this returns.
-
-        ``edit`` may be called more than once; None leaves the value as it is. Raises ``storage-away``.
-        """
+        """See Agreement."""
         try:
             value = await self._worker.run(lambda: self._values.change(name, edit))
         except (DatabaseAwayError, DatabaseSlowError) as error:

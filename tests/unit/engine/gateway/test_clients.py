@@ -34,10 +34,12 @@ def test_a_token_names_its_client(path: Path) -> None:
         assert tokens.client_of(wrong) is None
 
 
-def test_a_replaced_token_is_refused_from_then_on(path: Path) -> None:
-    tokens = ClientTokens(path, ["vscode", "codex"])
+async def test_a_replaced_token_is_refused_from_then_on(path: Path) -> None:
+    told: list[str] = []
+    tokens = ClientTokens(path, ["vscode", "codex"], lambda: told.append("changed"))
     old, codex = tokens.token_for("vscode"), tokens.token_for("codex")
-    new = tokens.rotate("vscode")
+    new = await tokens.rotate("vscode")
+    assert told == ["changed"]
     for reader in (tokens, ClientTokens(path, ["vscode", "codex"])):
         assert reader.client_of(old) is None
         assert reader.client_of(new) == "vscode"
@@ -53,12 +55,14 @@ def test_the_file_is_for_its_owner_alone_and_holds_no_token(path: Path) -> None:
     assert tokens.token_for("vscode").removeprefix("cb_") not in path.read_text()
 
 
-def test_unknown_clients_are_refused(path: Path) -> None:
+async def test_unknown_clients_are_refused(path: Path) -> None:
     tokens = ClientTokens(path, ["vscode"])
-    for ask in (tokens.token_for, tokens.rotate):
-        with pytest.raises(CallboardError) as caught:
-            ask("emacs")
-        assert caught.value.code == "client-unknown"
+    with pytest.raises(CallboardError) as caught:
+        tokens.token_for("emacs")
+    assert caught.value.code == "client-unknown"
+    with pytest.raises(CallboardError) as caught:
+        await tokens.rotate("emacs")
+    assert caught.value.code == "client-unknown"
 
 
 @pytest.mark.parametrize(
@@ -81,6 +85,6 @@ def test_without_a_place_to_keep_them_tokens_last_for_the_session(tmp_path: Path
     assert tokens.client_of(tokens.token_for("vscode")) == "vscode"
 
 
-def test_the_file_is_plain_json(path: Path) -> None:
-    ClientTokens(path, ["vscode"]).rotate("vscode")
+async def test_the_file_is_plain_json(path: Path) -> None:
+    await ClientTokens(path, ["vscode"]).rotate("vscode")
     assert json.loads(path.read_text())["generations"] == {"vscode": 1}

@@ -1,0 +1,82 @@
+"""What engines agree on: values, clients' tokens and the key of request states, through a real PostgreSQL."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from callboard.core.errors import CallboardError
+from callboard.engine.gateway.clients import ClientTokens
+from callboard.engine.relay.seal import Seal
+from callboard.engine.storage.shared import SharedStorage
+from tests.support.balancer import Balancer
+from tests.support.processes import until
+
+
+class Sharer:
+    """One engine's storage, tokens and seal."""
+
+    def __init__(self, folder: Path, address: str, name: str) -> None:
+        self.storage = SharedStorage(address, name, lambda: None)
+        self.tokens = ClientTokens(folder / f"{name}.json", ["vscode", "codex"])
+        self.own_token = self.tokens.token_for("vscode")
+        self.seal = Seal()
+        self.tokens.share(self.storage)
+        self.seal.share(self.storage)
+
+    async def __aenter__(self) -> "Sharer":
+        await self.storage.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.storage.close()
+
+
+async def test_tokens_of_one_engine_are_those_of_all(tmp_path: Path, address: str) -> None:
+    async with Sharer(tmp_path, address, "one") as one, Sharer(tmp_path, address, "two") as two:
+        token = one.tokens.token_for("vscode")
+        assert token == one.own_token  # clients that were set up before go on
+        assert two.tokens.token_for("vscode") == token
+        assert two.tokens.client_of(token) == "vscode"
+        assert two.tokens.client_of(two.own_token) is None
+        new = await one.tokens.rotate("vscode")
+        assert one.tokens.client_of(new) == "vscode"
+        assert one.tokens.client_of(token) is None
+        await until(lambda: two.tokens.client_of(new) == "vscode", seconds=30)
+        assert two.tokens.client_of(token) is None
+
+
+async def test_engines_that_replace_tokens_together_lose_none(tmp_path: Path, address: str) -> None:
+    async with Sharer(tmp_path, address, "one") as one, Sharer(tmp_path, address, "two") as two:
+        wanted = [(one, "vscode"), (two, "codex"), (one, "codex"), (two, "vscode"), (one, "vscode")]
+        await asyncio.gather(*(engine.tokens.rotate(client) for engine, client in wanted))
+        third = Sharer(tmp_path, address, "three")
+        async with third:
+            assert third.tokens._stored.generations == {"vscode": 3, "codex": 2}
+
+
+async def test_until_the_database_was_reached_nobody_is_let_in(
+    tmp_path: Path, address: str, wire: Balancer, caplog: pytest.LogCaptureFixture
+) -> None:
+    await wire.cut()
+    async with Sharer(tmp_path, address, "one") as one:
+        assert not one.storage.is_known
+        for ask in (one.tokens.token_for, one.tokens.client_of):
+            with pytest.raises(CallboardError) as failed:
+                ask("vscode")
+            assert failed.value.code == "storage-away"
+        await wire.restore()
+        await until(lambda: one.storage.is_known, seconds=30)
+        assert one.tokens.client_of(one.own_token) == "vscode"
+        await wire.cut()
+        with pytest.raises(CallboardError, match="cannot be reached"):
+            await one.tokens.rotate("vscode")
+        assert one.tokens.client_of(one.own_token) == "vscode"  # what was agreed on stays in force
+    assert "is away" in caplog.text
+
+
+async def test_states_sealed_by_one_engine_open_at_the_other(tmp_path: Path, address: str) -> None:
+    async with Sharer(tmp_path, address, "one") as one, Sharer(tmp_path, address, "two") as two:
+        state = one.seal.make("vscode", "tools/call", {}, inner=b'"s"')
+        assert two.seal.open(state, "vscode", "tools/call", {}) == ("", b'"s"')
+        assert Seal().open(state, "vscode", "tools/call", {}) is None
