@@ -133,7 +133,7 @@ def _add_programs(commands: _Commands) -> None:
 
 
 def _add_agent(commands: _Commands) -> None:
-    text = "serve a Python agent on its own, without the engine"
+    text = "serve Python agents on their own, and look after those that the engine serves"
     group = commands.add_parser("agent", help=text, description=_sentence(text))
     actions = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
     command = actions.add_parser(
@@ -167,6 +167,12 @@ def _add_agent(commands: _Commands) -> None:
     command.add_argument("--python", metavar="PATH", help="the interpreter that has the agent's packages")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(handle=_agent, action="list")
+    command = _command(actions, "reload", "load the agents of servers anew while they run")
+    command.add_argument("servers", nargs="+", metavar="NAME")
+    command.set_defaults(name_of_command="agent reload")
+    command = _command(actions, "conversations", "show the conversations that an agent's server holds")
+    command.add_argument("server", metavar="NAME")
+    command.set_defaults(name_of_command="agent conversations")
 
 
 def _add_servers(commands: _Commands) -> None:
@@ -293,9 +299,11 @@ def _agent(options: argparse.Namespace) -> int:
 
 
 def _find_command(name: str) -> "Command":
-    from callboard.commands import calls, program, servers, shipped, sign_in
+    from callboard.commands import agent_servers, calls, program, servers, shipped, sign_in
 
     commands: dict[str, Command] = {
+        "agent reload": agent_servers.reload,
+        "agent conversations": agent_servers.conversations,
         "list": servers.list_servers,
         "start": servers.start,
         "stop": servers.stop,

@@ -17,6 +17,8 @@ The pipe
         {"type": "read", "id": N, "agent": NAME, "uri": URI}
         {"type": "cancel", "id": N}
         {"type": "close", "conversation": ID}
+        {"type": "recall", "id": N, "conversation": ID}                   # an answer without parts, with the state
+        {"type": "remember"}                                              # "persist" from now on
 
     worker to host::
 
@@ -29,7 +31,7 @@ The pipe
 
     KIND is ``delta`` (text as it is written), ``progress`` (a remark), ``tool_call``, ``tool_result`` or ``thought``.
     ERROR is ``{"code", "message", "kind", "traceback", "file", "line"}``: ``kind`` names the exception's class, the
-    last three are empty or 0 where nothing is known. Each ``run``, ``call``, ``prompt`` and ``read`` gets exactly one
+    last three are empty or 0 where nothing is known. Each message with an ``id``, but for ``cancel``, gets exactly one
     ``result`` or ``error``; after a ``cancel`` it is an error with the code ``cancelled``.
     PART and AGENT are the dictionaries that :func:`part_to_wire` and :func:`agent_to_wire` make.
 """

@@ -1,6 +1,7 @@
 """The conversations of one server: whose each is, one call at a time in each, and bounds on all of them."""
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import time
@@ -10,12 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from callboard.agents.keeper import AnyLink
+from callboard.agents.link import AgentError
 from callboard.agents.settings import Limits
-from callboard.agents.stores import ChangedError, Record, Store
+from callboard.agents.stores import ChangedError, Record, Store, StoreError
+from callboard.agents.turns import Turns
 
 log = logging.getLogger(__name__)
 
 _PREFIX: Final = "c_"
+_RECALL_SECONDS: Final = 10.0  # an agent that blocks its worker's loop does not answer
 
 
 class ConversationError(Exception):
@@ -42,6 +46,8 @@ class Held:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     waiting: int = 0
     link: AnyLink | None = None  # the worker that has it open
+    has_turn: bool = False  # among the engines that share the store
+    saving: "asyncio.Task[None] | None" = None
 
     @property
     def is_busy(self) -> bool:
@@ -52,10 +58,13 @@ class Held:
 class Conversations:
     """All conversations of one agent. One event loop; :meth:`close` it."""
 
-    def __init__(self, agent: str, limits: Limits, store: Store | None) -> None:
+    def __init__(self, agent: str, limits: Limits, store: Store | None, *, keeps_state: bool = True) -> None:
+        """``keeps_state``: workers tell the state of a conversation with each answer."""
         self._agent = agent
         self._limits = limits
         self._store = store
+        self._turns = Turns(store, limits.wait) if store is not None else None
+        self._keeps_state = keeps_state
         self._held: OrderedDict[str, Held] = OrderedDict()  # the one used last stands last
         self._defaults: dict[tuple[str, str], str] = {}
         self._swept = 0.0
@@ -69,6 +78,20 @@ class Conversations:
         mine = [held.record for held in self._held.values() if held.record.client == client]
         return [{"id": each.id, "turns": each.turns, "used": round(each.used)} for each in reversed(mine)]
 
+    def all(self) -> list[dict[str, Any]]:
+        """Every client's, as :meth:`of` tells them, with the client, and whether a call is in it or waits."""
+        return [
+            {
+                "id": held.record.id,
+                "agent": self._agent,
+                "client": held.record.client,
+                "turns": held.record.turns,
+                "used": held.record.used,
+                "busy": held.is_busy,
+            }
+            for held in reversed(self._held.values())
+        ]
+
     async def stored(self) -> int:
         """How many are kept beyond the life of this process."""
         return 0 if self._store is None else await asyncio.to_thread(self._store.count, self._agent)
@@ -76,7 +99,8 @@ class Conversations:
     async def take(self, handle: str | None, caller: Caller) -> Held:
         """The conversation for a call, once it is this call's turn; every ``take`` needs one :meth:`give_back`.
 
-        Raises ConversationError for a handle that is not this client's, one that is over, and a queue that is full.
+        Raises ConversationError for a handle that is not this client's, one that is over, a queue that is full and a
+        turn that did not come, and StoreError.
         """
         self._sweep()
         held = await self._find(handle, caller)
@@ -88,10 +112,11 @@ class Conversations:
         finally:
             held.waiting -= 1
         try:
+            await self._take_turn(held)
             await self._refresh(held)
             self._check(held, handle)
         except BaseException:
-            held.lock.release()
+            self.release(held)
             raise
         held.record.used = time.time()
         self._held[held.record.id] = held
@@ -114,6 +139,8 @@ class Conversations:
                 "state": record.state or None,
             }
         )
+        if not self._keeps_state:
+            record.state = {}  # from now on only the worker knows it
 
     def must_restart(self, held: Held, link: AnyLink) -> bool:
         """True where a worker ended with what was said in the conversation, and nothing was stored of it."""
@@ -136,20 +163,72 @@ class Conversations:
         held.is_new = False
         if state is not None:
             record.state = state
+            if not self._keeps_state:  # the worker is being replaced
+                held.link = None
         if self._store is None:
             held.lock.release()
             return
         record.version += 1
-        self._chore(self._save(held, self._store))
+        held.saving = self._chore(self._save(held, self._store))
+
+    async def saved(self, held: Held) -> None:
+        """Return once the last turn is stored, so that nobody hears of a conversation that cannot be found."""
+        if held.saving is not None:
+            await asyncio.wait([held.saving])
 
     def release(self, held: Held) -> None:
         """The call was not made."""
-        held.lock.release()
+        if held.has_turn:
+            self._chore(self._end_turn(held))
+        else:
+            held.lock.release()
 
     async def close(self) -> None:
         """Wait for what is being stored."""
         if self._chores:
             await asyncio.wait(self._chores)
+        if self._turns is not None:
+            await self._turns.close()
+
+    # reloading
+
+    async def recall(self, link: AnyLink) -> None:
+        """Fetch from a worker that is to be replaced what only it knows; what runs now brings it with its answer."""
+        link.tell({"type": "remember"})
+        for held in list(self._held.values()):
+            if held.link is link and not held.is_busy and not self._keeps_state:
+                async with held.lock:
+                    await self._recall(held, link)
+
+    async def _recall(self, held: Held, link: AnyLink) -> None:
+        with contextlib.suppress(AgentError, TimeoutError):
+            async with asyncio.timeout(_RECALL_SECONDS):
+                _, answering = link.begin({"type": "recall", "conversation": held.record.id}, None)
+                outcome = await answering
+            if outcome.state is not None:
+                held.record.state = outcome.state
+                held.link = None
+
+    # the turn of one engine among several
+
+    async def _take_turn(self, held: Held) -> None:
+        if self._turns is None or not held.record.version:
+            return  # nobody else can know of it
+        if not await self._turns.take(held.record.id):
+            raise ConversationError(f"conversation {held.record.id} is busy in another engine; try again later")
+        held.has_turn = True
+
+    async def _end_turn(self, held: Held) -> None:
+        """Let the next engine have it, and then the next call here."""
+        assert self._turns is not None
+        try:
+            if held.has_turn:
+                await self._turns.give(held.record.id)
+        except StoreError as error:
+            log.warning("The turn in conversation %s was not given back: %s.", held.record.id, error)
+        finally:
+            held.has_turn = False
+            held.lock.release()
 
     # which one
 
@@ -229,7 +308,7 @@ class Conversations:
         if self._store is not None and now - self._swept > 60:
             self._swept = now
             since = now - limits.idle if limits.idle else 0.0
-            self._chore(asyncio.to_thread(self._store.sweep, self._agent, since, limits.conversations))
+            self._chore(self._sweep_store(self._store, since))
 
     def _evict(self) -> None:
         limit = self._limits.conversations
@@ -255,10 +334,20 @@ class Conversations:
         except ChangedError:
             log.warning("Two engines had a turn in conversation %s at once: the first one counts.", held.record.id)
             held.record.version -= 1  # so that the next call takes over what the other one stored
+        except StoreError as error:
+            log.error("Conversation %s is kept in memory only: %s.", held.record.id, error)
+            held.record.version -= 1
         finally:
-            held.lock.release()
+            await self._end_turn(held)
 
-    def _chore(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _sweep_store(self, store: Store, since: float) -> None:
+        try:
+            await asyncio.to_thread(store.sweep, self._agent, since, self._limits.conversations)
+        except StoreError as error:
+            log.warning("Old conversations stay: %s.", error)
+
+    def _chore(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.get_running_loop().create_task(work)
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)
+        return task

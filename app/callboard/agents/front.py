@@ -7,7 +7,7 @@ import asyncio
 import logging
 import secrets
 import weakref
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -21,6 +21,8 @@ from callboard.agents.link import AgentError
 from callboard.agents.progress import Report
 from callboard.agents.results import META_CONVERSATION, Kept, Result
 from callboard.agents.service import Service, UnknownError
+from callboard.agents.stores import StoreError
+from callboard.core.agent_methods import CONVERSATIONS, RELOAD
 from callboard.servers import importing_fastmcp
 
 with importing_fastmcp():
@@ -34,7 +36,14 @@ with importing_fastmcp():
     from fastmcp.server.dependencies import get_context
     from fastmcp.server.providers import Provider
     from fastmcp.tools.base import Tool, ToolResult
-    from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+    from mcp.server.subscriptions import (
+        InMemorySubscriptionBus,
+        ListenHandler,
+        PromptsListChanged,
+        ResourcesListChanged,
+        ToolsListChanged,
+    )
+    from mcp.shared.exceptions import MCPError
     from mcp_types import SubscriptionsListenRequestParams
 
 log = logging.getLogger(__name__)
@@ -79,6 +88,8 @@ def make_server(
     )
     server.add_provider(front)
     front.announce_by(server)
+    if settings.gateway:
+        front.obey_engine(server)
     return server
 
 
@@ -227,6 +238,30 @@ class Front(Provider):
             "subscriptions/listen", SubscriptionsListenRequestParams, ListenHandler(self._bus)
         )
 
+    # the engine
+
+    def obey_engine(self, server: FastMCP[Any]) -> None:
+        """Answer what the engine asks beside the protocol."""
+
+        def only_engine(answer: Callable[[], Awaitable[dict[str, Any]]]) -> Any:
+            async def handle(context: Any, params: mcp_types.RequestParams) -> dict[str, Any]:
+                if META_CLIENT in (params.meta or {}):
+                    raise MCPError(mcp_types.METHOD_NOT_FOUND, "Method not found")
+                try:
+                    return await answer()
+                except (AgentError, StoreError) as error:
+                    raise MCPError(mcp_types.INTERNAL_ERROR, str(error)) from error
+
+            return handle
+
+        async def reload() -> dict[str, Any]:
+            await self.service.reload()
+            return {}
+
+        asked = {CONVERSATIONS: self.service.all_conversations, RELOAD: reload}
+        for method, answer in asked.items():
+            server._mcp_server.add_request_handler(method, mcp_types.RequestParams, only_engine(answer))
+
     def _remember_session(self) -> None:
         request = get_context().request_context
         if request is not None and request.protocol_version < MODERN:
@@ -240,10 +275,13 @@ class Front(Provider):
         task.add_done_callback(self._told.discard)
 
     async def _tell(self) -> None:
-        await self._bus.publish(ToolsListChanged())
+        for event in (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged()):
+            await self._bus.publish(event)
         for connection in list(self._sessions):
             try:
                 await connection.send_tool_list_changed()
+                await connection.send_prompt_list_changed()
+                await connection.send_resource_list_changed()
             except Exception as error:  # noqa: BLE001  a client that has gone must not keep it from the others
                 log.debug("a client was not told of changed tools: %s", error)
 

@@ -22,11 +22,22 @@ MakeLink = Callable[[], Awaitable[AnyLink]]
 class Keeper:
     """One agent entry's worker, whichever process that is at the time. One event loop; :meth:`close` it."""
 
-    def __init__(self, make: MakeLink, *, grace: float, on_agents: Callable[[], None]) -> None:
-        """``make`` starts a worker and loads the agent; ``on_agents`` hears that what the agents offer may differ."""
+    def __init__(
+        self,
+        make: MakeLink,
+        *,
+        grace: float,
+        on_agents: Callable[[], None],
+        on_replace: Callable[[AnyLink], Awaitable[None]],
+    ) -> None:
+        """``make`` starts a worker and loads the agent; ``on_agents`` hears that what the agents offer may differ.
+
+        ``on_replace`` is awaited with a worker that is about to be replaced.
+        """
         self._make = make
         self._grace = grace
         self._on_agents = on_agents
+        self._on_replace = on_replace
         self._link: AnyLink | None = None
         self._starting: asyncio.Task[AnyLink] | None = None
         self._chores: set[asyncio.Task[None]] = set()
@@ -82,7 +93,10 @@ class Keeper:
 
         Raises AgentError if the agent cannot be loaded; then all stays as it is.
         """
-        old, link = self._link, await self._make()
+        link = await self._make()
+        old = self._link
+        if old is not None:
+            await self._on_replace(old)
         self._use(link)
         if old is not None:
             self._chore(self._retire(old))

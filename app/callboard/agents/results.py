@@ -224,3 +224,11 @@ def _text_of(blob: Blob) -> str | None:
 
 def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def kept_part(part: Part, media_type: str, client: str) -> Kept:
+    """What an agent's own resource holds, for one client; ``media_type`` as it was listed."""
+    if isinstance(part, Blob):
+        return Kept(client, part.data, media_type or part.media_type)
+    text = part.text if isinstance(part, Text) else str(getattr(part, "value", ""))
+    return Kept(client, text or "", media_type or "text/plain")

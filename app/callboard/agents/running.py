@@ -74,8 +74,20 @@ class Runner:
             call = self._calls.get(message["id"])
             if call is not None:
                 self._cancel(call)
+        elif kind == "remember":
+            self._persist = True
+        elif kind == "recall":
+            self._recall(message["id"], self._conversations.get(message["conversation"]))
         else:
             self._begin(message)
+
+    def _recall(self, number: int, conversation: Conversation | None) -> None:
+        answer: Message = {"type": "result", "id": number, "parts": []}
+        try:
+            answer["state"] = plain(conversation.state) if conversation is not None else {}
+        except NotPlainError as wrong:
+            answer |= {"type": "error", "error": _error(RAISED, str(wrong), "TypeError")}
+        self._send(answer)
 
     async def shutdown(self) -> None:
         """Cancel what runs, and let the agents go."""

@@ -38,11 +38,12 @@ from callboard.agents.results import (
     Shelf,
     failed,
     finished,
+    kept_part,
     one_line,
     shaped,
 )
 from callboard.agents.settings import AgentSettings
-from callboard.agents.stores import Store, open_store
+from callboard.agents.stores import Store, StoreError, open_store
 from callboard.core.redact import Redactor
 from callboard.system.paths import find_paths
 
@@ -77,7 +78,7 @@ class Service:
 
     def keeper(self, make: MakeLink) -> Keeper:
         """What keeps one agent entry running."""
-        return Keeper(make, grace=self.settings.limits.grace, on_agents=self._agents_changed)
+        return Keeper(make, grace=self.settings.limits.grace, on_agents=self._agents_changed, on_replace=self._recall)
 
     async def start(self) -> None:
         """Load the agents. Raises AgentError, ExposeError and StoreError."""
@@ -114,15 +115,17 @@ class Service:
         """The agents as the contract describes them."""
         return [agent for keeper in self._keepers for agent in keeper.agents]
 
-    @property
-    def conversations(self) -> int:
-        """How many conversations are held at the moment."""
-        return sum(map(len, self._conversations.values()))
-
     async def reload(self) -> None:
-        """Load the agents anew. Raises AgentError; then the old ones stay."""
+        """Load the agents anew; conversations go on. Raises AgentError; then the old ones stay."""
         for keeper in self._keepers:
-            await keeper.replace()
+            try:
+                await keeper.replace()
+            except AgentError as error:
+                raise AgentError(error.error | {"message": self._redactor.text(str(error))}) from error
+
+    async def _recall(self, link: AnyLink) -> None:
+        for conversations in self._conversations.values():
+            await conversations.recall(link)
 
     # calls
 
@@ -155,7 +158,7 @@ class Service:
                 outcome = await self._run(tool.keeper, message, report)
                 return finished(self._result(tool, outcome, caller))
             return await self._converse(tool, message, size, caller, handle, report)
-        except ConversationError as error:
+        except (ConversationError, StoreError) as error:
             return failed(f"{str(error)[0].upper()}{str(error)[1:]}.")
         except AgentError as error:
             return self._failure(error.error)
@@ -180,6 +183,7 @@ class Service:
             conversations.give_back(held, size + _size(outcome.parts), outcome.state)
 
         outcome = await self._run(tool.keeper, message, report, link, ended)
+        await conversations.saved(held)
         result = finished(self._result(tool, outcome, caller))
         self._name_conversation(tool, result, outcome, held, turn)
         return result
@@ -282,7 +286,7 @@ class Service:
         if outcome.error is not None:
             raise AgentError(outcome.error | {"message": one_line(outcome.error["message"], self._redactor)})
         listed = next(each for each in self._offered("resources") if each["uri"] == uri)
-        return [_kept(part, listed["media_type"], caller.client) for part in outcome.parts]
+        return [kept_part(part, listed["media_type"], caller.client) for part in outcome.parts]
 
     def conversation_lists(self) -> dict[str, str]:
         """The URIs under which agents tell of their conversations, with the agents' names."""
@@ -301,6 +305,16 @@ class Service:
             "yours": conversations.of(caller.client),
         }
         return Kept(caller.client, json.dumps(told), "application/json")
+
+    async def all_conversations(self) -> Message:
+        """How many there are, and which, whose-ever they are, the one used last first. Raises StoreError."""
+        groups = self._conversations.values()
+        return {
+            "held": sum(map(len, groups)),
+            "limit": self.settings.limits.conversations,
+            "stored": sum([await each.stored() for each in groups]),
+            "conversations": sorted((one for each in groups for one in each.all()), key=lambda one: -one["used"]),
+        }
 
     def prompts(self) -> list[Message]:
         """The prompts of all agents."""
@@ -325,7 +339,10 @@ class Service:
     def _of(self, agent: str) -> Conversations:
         found = self._conversations.get(agent)
         if found is None:
-            found = self._conversations[agent] = Conversations(agent, self.settings.limits, self._store)
+            settings = self.settings
+            found = self._conversations[agent] = Conversations(
+                agent, settings.limits, self._store, keeps_state=settings.keeps_state
+            )
         return found
 
     def _agents_changed(self) -> None:
@@ -365,21 +382,13 @@ def worker_maker(settings: AgentSettings, spec: str) -> MakeLink:
         link = WorkerLink()
         await link.spawn(settings.python)
         try:
-            keeps_state = settings.is_persistent or settings.reload
-            await link.load(spec, settings.params, persist=keeps_state, thoughts=settings.thoughts)
+            await link.load(spec, settings.params, persist=settings.keeps_state, thoughts=settings.thoughts)
         except BaseException:
             await link.close()
             raise
         return link
 
     return make
-
-
-def _kept(part: Part, media_type: str, client: str) -> Kept:
-    if isinstance(part, Blob):
-        return Kept(client, part.data, media_type or part.media_type)
-    text = part.text if isinstance(part, Text) else str(getattr(part, "value", ""))
-    return Kept(client, text or "", media_type or "text/plain")
 
 
 def _size(parts: list[Part]) -> int:

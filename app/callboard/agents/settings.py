@@ -42,6 +42,7 @@ class Limits:
     result_kb: int = 256  # of one answer; what is more can be read as a resource
     attachment_kb: int = 16384  # of all attachments of one call
     resources_kb: int = 65536  # kept of files and long texts that were answers
+    wait: float = 60.0  # seconds that a call waits while another engine has the conversation
     grace: float = 5.0  # seconds that a cancelled call has before its worker is ended
 
 
@@ -73,6 +74,11 @@ class AgentSettings:
     def is_persistent(self) -> bool:
         """True if conversations outlive the server."""
         return (self.persist or bool(self.store)) and not self.stateless
+
+    @property
+    def keeps_state(self) -> bool:
+        """True if a conversation's state is told with each answer, so that it outlives the agent's process."""
+        return self.is_persistent or self.reload
 
 
 def read_settings(environment: Mapping[str, str]) -> AgentSettings:

@@ -4,6 +4,8 @@ import json
 import sqlite3
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -37,7 +39,7 @@ class ChangedError(Exception):
 
 
 class Store(Protocol):
-    """Blocking; each method is for any thread."""
+    """Blocking; each method is for any thread, and raises :class:`StoreError` where the store does not answer."""
 
     def load(self, id_: str) -> Record | None:
         """The conversation of this id."""
@@ -56,6 +58,15 @@ class Store(Protocol):
 
     def count(self, agent: str) -> int:
         """How many there are."""
+
+    def take_turn(self, id_: str) -> bool:
+        """Have a conversation for this engine alone, until its turn is given back or the process ends.
+
+        False while another engine has it.
+        """
+
+    def give_turn(self, id_: str) -> None:
+        """Give a turn back."""
 
     def close(self) -> None:
         """Let go of the database."""
@@ -103,8 +114,8 @@ class SqliteStore:
     def save(self, record: Record) -> None:
         """Store a turn."""
         values = row_of(record)
-        with self._lock:
-            changed = self._database.execute(
+        with self._using() as database:
+            changed = database.execute(
                 "INSERT INTO conversations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
                 " turns = excluded.turns, size = excluded.size, used = excluded.used, version = excluded.version,"
                 " state = excluded.state WHERE conversations.version = excluded.version - 1",
@@ -115,15 +126,15 @@ class SqliteStore:
 
     def delete(self, id_: str) -> None:
         """Forget a conversation."""
-        with self._lock:
-            self._database.execute("DELETE FROM conversations WHERE id = ?", (id_,))
+        with self._using() as database:
+            database.execute("DELETE FROM conversations WHERE id = ?", (id_,))
 
     def sweep(self, agent: str, unused_since: float, keep: int) -> None:
         """Forget those unused since then, and all but the newest."""
-        with self._lock:
-            self._database.execute("DELETE FROM conversations WHERE agent = ? AND used < ?", (agent, unused_since))
+        with self._using() as database:
+            database.execute("DELETE FROM conversations WHERE agent = ? AND used < ?", (agent, unused_since))
             if keep:
-                self._database.execute(
+                database.execute(
                     "DELETE FROM conversations WHERE agent = ? AND id NOT IN"
                     " (SELECT id FROM conversations WHERE agent = ? ORDER BY used DESC LIMIT ?)",
                     (agent, agent, keep),
@@ -131,9 +142,16 @@ class SqliteStore:
 
     def count(self, agent: str) -> int:
         """How many there are."""
-        with self._lock:
-            row = self._database.execute("SELECT count(*) FROM conversations WHERE agent = ?", (agent,)).fetchone()
+        with self._using() as database:
+            row = database.execute("SELECT count(*) FROM conversations WHERE agent = ?", (agent,)).fetchone()
         return int(row[0])
+
+    def take_turn(self, id_: str) -> bool:
+        """Nobody else uses the file; should it be so all the same, :meth:`save` notices."""
+        return True
+
+    def give_turn(self, id_: str) -> None:
+        """See :meth:`take_turn`."""
 
     def close(self) -> None:
         """Close the file."""
@@ -141,9 +159,17 @@ class SqliteStore:
             self._database.close()
 
     def _one(self, query: str, values: tuple[str, ...]) -> Record | None:
-        with self._lock:
-            row = self._database.execute(query, values).fetchone()
+        with self._using() as database:
+            row = database.execute(query, values).fetchone()
         return None if row is None else record_of(row)
+
+    @contextmanager
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            try:
+                yield self._database
+            except sqlite3.Error as error:
+                raise StoreError(f"conversations cannot be stored: {error}") from error
 
 
 def row_of(record: Record) -> tuple[Any, ...]:

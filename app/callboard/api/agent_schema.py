@@ -52,3 +52,28 @@ class AgentLook(View, frozen=True, kw_only=True):
     agents: list[FoundAgent]
     tools: list[OfferedTool]
     error: str = ""
+
+
+class ConversationView(View, frozen=True, kw_only=True):
+    """One conversation that an agent's server holds. ``client`` is empty for one of no client's."""
+
+    id: str
+    agent: str
+    client: str
+    turns: int
+    used: float  # when the last call came or ended
+    busy: bool = False  # a call is in it, or waits for its turn
+
+
+class ConversationsView(View, frozen=True, kw_only=True):
+    """What a Python agent's server holds now, the one used last first.
+
+    ``limit`` is how many are held at most (0: no limit), ``stored`` how many are kept beyond the server's life. Of a
+    server that does not run nothing is known.
+    """
+
+    running: bool
+    held: int = 0
+    stored: int = 0
+    limit: int = 0
+    conversations: list[ConversationView] = msgspec.field(default_factory=list)

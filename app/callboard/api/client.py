@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from callboard.api.agent_schema import AgentLook, AgentLookRequest
+from callboard.api.agent_schema import AgentLook, AgentLookRequest, ConversationsView
 from callboard.api.schema import (
     API_PREFIX,
     CallDetail,
@@ -182,6 +182,17 @@ class EngineClient:
         """What there is at a Python agent's place; takes as long as the import of the agent's packages."""
         request = AgentLookRequest(agent=agent, python=python, params=params or {}, cwd=cwd)
         return await self._send("POST", "/agents/look", request, AgentLook, None)
+
+    async def conversations(self, name: str) -> ConversationsView:
+        """What the server of a Python agent holds; raises ``bad-request`` for any other server."""
+        return await self._get(f"/servers/{_part(name)}/conversations", ConversationsView)
+
+    async def reload(self, name: str) -> None:
+        """Load a server's Python agents anew; raises ``agent-load``, and then the old ones go on.
+
+        What the agents offer has been read when it returns, which takes as long as the import of their packages.
+        """
+        await self._exchange("POST", f"/servers/{_part(name)}/reload", None, None)
 
     async def save_entry(self, name: str, edit: EntryEdit) -> RosterEdit:
         """Add or change an entry; raises ``entry-invalid``, ``name-taken``, ``roster-changed``, ``secrets-…``.

@@ -38,6 +38,7 @@ FIXES: dict[str, str] = {
     "crash-loop": "Look at the log, mend the cause, then press Retry.",
     "handshake-failed": "Check that the command is an MCP server and speaks on stdout.",
     "stdout-noise": "The server prints on stdout what is not protocol; the lines stand in its log.",
+    "agent-load": "Mend the agent's code where it says; what was loaded before goes on.",
     # remote servers
     "remote-unreachable": "Check the address and the network.",
     "remote-timeout": "Check the address; if the server only needs longer, raise timeouts.start.",

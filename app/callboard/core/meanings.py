@@ -32,6 +32,7 @@ MEANINGS: dict[str, str] = {
     "crash-loop": "The process ended so often that Callboard has given up starting it again.",
     "handshake-failed": "The server answered the handshake with something that is no MCP.",
     "stdout-noise": "The server works, but prints text where only messages of the protocol belong.",
+    "agent-load": "The Python agent's changed code could not be loaded.",
     # remote servers
     "remote-unreachable": "No connection to the server could be made, or it was lost.",
     "remote-timeout": "The server did not answer in the time that it has.",

@@ -305,9 +305,10 @@ class RemoteEntry(Entry):
 
 
 class AgentLimits(Model):
-    """Bounds of an agent's server; 0 means none. ``idle`` and ``grace`` in seconds.
+    """Bounds of an agent's server; 0 means none. ``idle``, ``wait`` and ``grace`` in seconds.
 
-    ``grace`` is how long a cancelled call may go on before the agent's process is ended.
+    ``wait`` is how long a call waits for its turn while another engine has the conversation, ``grace`` how long a
+    cancelled one may go on before the agent's process is ended.
     """
 
     conversations: Annotated[int, Field(ge=0)] = 500
@@ -318,6 +319,7 @@ class AgentLimits(Model):
     result_kb: Annotated[int, Field(ge=0)] = 256
     attachment_kb: Annotated[int, Field(ge=0)] = 16384
     resources_kb: Annotated[int, Field(ge=0)] = 65536
+    wait: Annotated[float, Field(ge=0)] = 60.0
     grace: Annotated[float, Field(ge=0)] = 5.0
 
 

@@ -39,6 +39,7 @@ from callboard.api.schema import (
 from callboard.clients.snippets import load_clients
 from callboard.core.errors import FIXES
 from callboard.engine import tasks
+from callboard.engine.agent_servers import AgentServers
 from callboard.engine.announcement import Announcement
 from callboard.engine.bus import LINE, Bus
 from callboard.engine.calls.log import CallLog
@@ -117,6 +118,7 @@ class Engine:
             on_noise=self._table.noise,
         )
         self._table.attach(self.relay)
+        self.agents = AgentServers(self._table, self.relay)
         self._access = Access(self._admin_token, self._tokens.client_of)
         self._app = GatewayApp(
             self._access,

@@ -22,7 +22,8 @@ def names(*agents: dict[str, Any], **given: Any) -> list[str]:
 
 
 def found(*agents: dict[str, Any], **given: Any) -> Any:
-    keeper = Keeper(None, grace=1, on_agents=lambda: None)  # type: ignore[arg-type]  # nothing is started
+    nothing: Any = None  # nothing is started
+    keeper = Keeper(nothing, grace=1, on_agents=nothing, on_replace=nothing)
     keeper.agents = list(agents)
     settings: AgentSettings = make_settings({"agent": "a:b", **given})
     return tools_of([keeper], settings)

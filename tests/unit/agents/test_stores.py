@@ -1,5 +1,6 @@
 """Conversations on disk."""
 
+import asyncio
 import stat
 import sys
 from collections.abc import Callable
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from callboard.agents.conversations import Caller, Conversations
+from callboard.agents.conversations import Caller, ConversationError, Conversations
 from callboard.agents.settings import Limits
 from callboard.agents.stores import ChangedError, Record, SqliteStore, Store, StoreError, open_store
 from tests.support.postgresql import PostgresServer
@@ -107,10 +108,115 @@ def test_a_database_that_cannot_be_reached(tmp_path: Path) -> None:
         assert "hunter2" not in str(caught.value)
 
 
+def stores_in(postgresql: PostgresServer, folder: Path) -> list[Store]:
+    postgresql.ask("DROP TABLE IF EXISTS callboard_conversations", database="agents")
+    return [open_store(postgresql.address("owner", "agents"), folder / "unused") for _ in range(2)]
+
+
+def test_a_turn_is_one_engines(postgresql: PostgresServer, tmp_path: Path) -> None:
+    one, two = stores_in(postgresql, tmp_path)
+    assert one.take_turn("c_1")
+    assert not two.take_turn("c_1")
+    assert two.take_turn("c_2")
+    one.give_turn("c_1")
+    assert two.take_turn("c_1")
+    two.close()  # all its turns go back
+    assert one.take_turn("c_1")
+    assert one.take_turn("c_2")
+    one.close()
+
+
+@pytest.mark.allow_logs
+def test_turns_go_on_after_the_database_was_away(postgresql: PostgresServer, tmp_path: Path) -> None:
+    one, two = stores_in(postgresql, tmp_path)
+    assert one.take_turn("c_1")
+    for store in (one, two):
+        store.save(Record(f"c_{id(store)}", "agent", "ann", version=1))
+    postgresql.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'agents'")
+    with pytest.raises(StoreError, match="the store cannot be used"):
+        one.take_turn("c_2")
+    assert two.take_turn("c_1"), "what the lost connection had is nobody's"
+    assert not one.take_turn("c_1")
+    assert one.take_turn("c_2")
+    assert one.count("agent") == 2
+    for store in (one, two):
+        store.close()
+
+
+async def test_a_call_waits_for_another_engines_turn(postgresql: PostgresServer, tmp_path: Path) -> None:
+    stores = stores_in(postgresql, tmp_path)
+    one, two = (Conversations("agent", Limits(), store) for store in stores)
+    ann = Caller("ann")
+    held = await one.take(None, ann)
+    id_ = held.record.id
+    one.give_back(held, 1, {"n": 1})
+    await one.saved(held)
+    for state in (None, {"n": 2}):  # a call that could not be made, and one that was
+        held = await one.take(id_, ann)
+        waiting = asyncio.create_task(two.take(id_, ann))
+        await until_refused(postgresql)
+        assert not waiting.done()
+        if state is None:
+            one.release(held)
+        else:
+            one.give_back(held, 1, state)
+        there = await waiting
+        assert there.record.state == (state or {"n": 1})
+        two.release(there)
+    impatient = Conversations("agent", Limits(wait=0.05), stores[1])
+    held = await one.take(id_, ann)
+    with pytest.raises(ConversationError, match="is busy in another engine"):
+        await impatient.take(id_, ann)
+    gone = asyncio.create_task(two.take(id_, ann))
+    await until_refused(postgresql)
+    gone.cancel()
+    await asyncio.wait([gone])
+    one.release(held)
+    for conversations in (one, two, impatient):
+        await conversations.close()
+    assert stores[0].take_turn(id_), "who gave up waiting has not kept it"
+    for store in stores:
+        store.close()
+
+
+async def until_refused(postgresql: PostgresServer) -> None:
+    """Wait until two engines have asked for a turn."""
+    asked = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_try_advisory_lock%'"
+    async with asyncio.timeout(30):
+        while (await asyncio.to_thread(postgresql.ask, asked))[0][0] < 2:  # noqa: ASYNC110  nothing tells
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.allow_logs
+async def test_a_turn_that_cannot_be_stored_is_told(
+    postgresql: PostgresServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was said stays in memory, and is stored with the next turn."""
+    (store, other) = stores_in(postgresql, tmp_path)
+    conversations, ann = Conversations("agent", Limits(), store), Caller("ann", "session:1")
+    postgresql.ask("ALTER TABLE callboard_conversations RENAME TO away", database="agents")
+    with pytest.raises(StoreError):
+        await conversations.take("c_1", ann)
+    with pytest.raises(StoreError):
+        await conversations.take(None, ann)
+    held = await conversations.take(None, Caller("ann"))
+    conversations.give_back(held, 1, {"n": 1})
+    await conversations.saved(held)
+    assert f"Conversation {held.record.id} is kept in memory only" in caplog.text
+    postgresql.ask("ALTER TABLE away RENAME TO callboard_conversations", database="agents")
+    held = await conversations.take(held.record.id, ann)
+    conversations.give_back(held, 1, {"n": 2})
+    await conversations.close()
+    stored = other.load(held.record.id)
+    assert stored is not None
+    assert (stored.turns, stored.state) == (2, {"n": 2})
+    for each in (store, other):
+        each.close()
+
+
 async def test_two_engines_share_conversations(postgresql: PostgresServer, tmp_path: Path) -> None:
     """A conversation begun at one goes on at the other, in the right order."""
-    postgresql.ask("DROP TABLE IF EXISTS callboard_conversations", database="agents")
-    stores = [open_store(postgresql.address("owner", "agents"), tmp_path / "unused") for _ in range(2)]
+    stores = stores_in(postgresql, tmp_path)
     one, two = (Conversations("agent", Limits(), store) for store in stores)
     ann = Caller("ann", "session:1")
     held = await one.take(None, ann)
@@ -123,5 +229,6 @@ async def test_two_engines_share_conversations(postgresql: PostgresServer, tmp_p
     back = await one.take(held.record.id, ann)
     assert (back.record.state, back.record.turns) == ({"n": 2}, 2)
     one.release(back)
+    await one.close()
     for store in stores:
         store.close()

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from callboard.api.agent_schema import ConversationsView
 from callboard.api.query_schema import LogQuery, ServersQuery
 from callboard.api.routes.route import Route
 from callboard.api.schema import CallRequest, LogPage, ServerAction, ServerView, ToolView
@@ -45,11 +46,26 @@ async def call_tool(engine: Engine, name: str, body: CallRequest) -> msgspec.Raw
     return msgspec.Raw(await engine.call_tool(name, body.tool, body.arguments))
 
 
+async def conversations(engine: Engine, name: str) -> ConversationsView:
+    """The conversations that the server of a Python agent holds."""
+    return await engine.agents.conversations(name)
+
+
+async def reload(engine: Engine, name: str) -> None:
+    """Load a server's Python agents anew while it runs; their conversations go on.
+
+    Answers when what they offer has been read. If they cannot be loaded, the old ones go on.
+    """
+    await engine.agents.reload(name)
+
+
 ROUTES = (
     Route("GET", "/servers", servers),
     Route("GET", "/servers/{name}", server),
     Route("GET", "/servers/{name}/tools", tools),
     Route("GET", "/servers/{name}/log", log_page),
     Route("POST", "/servers/{name}/call", call_tool),
+    Route("GET", "/servers/{name}/conversations", conversations),
+    Route("POST", "/servers/{name}/reload", reload),
     Route("POST", "/servers/{name}/{action}", act),
 )

@@ -75,6 +75,10 @@ class PrivateLinks:
         """The link under a key."""
         return self._links.get((server, key))
 
+    def of(self, server: str) -> list[PrivateLink]:
+        """All of a server's."""
+        return [link for (name, _), link in self._links.items() if name == server]
+
     def link(self, server: str, sharing: str, exchange: Exchange, session: Session | None) -> PrivateLink:
         """The link for a request's client, made if there is none."""
         if sharing == "per-session" and session is not None:

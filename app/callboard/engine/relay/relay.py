@@ -139,6 +139,12 @@ class Relay:
         """True for the aggregate ("") and for each enabled server's name."""
         return not scope or scope in self.links
 
+    def upstreams(self, name: str) -> list[Upstream]:
+        """All connections to a server: the shared one first, then those of clients with a process of their own."""
+        link = self.links.get(name)
+        shared = [link] if link is not None else []
+        return [each.upstream for each in (*shared, *self.private.of(name)) if each.upstream is not None]
+
     async def greet(self, scope: str) -> None:
         """Wait a while for the server of an endpoint, so that a client that says hello hears who it is.
 
