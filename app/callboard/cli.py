@@ -177,8 +177,9 @@ def _add_agent(commands: _Commands) -> None:
 
 def _add_servers(commands: _Commands) -> None:
     _command(commands, "list", "show every server and its state")
-    for name in ("start", "stop", "restart"):
-        command = _command(commands, name, f"{name} servers and wait for it")
+    described = {name: f"{name} servers and wait for it" for name in ("start", "stop", "restart")}
+    for name, text in (described | {"reset": "forget earlier failures of servers"}).items():
+        command = _command(commands, name, text)
         command.add_argument("servers", nargs="+", metavar="NAME")
         command.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="wait at most (default 60)")
     command = _command(commands, "sign-in", "sign in to a remote server")
@@ -308,6 +309,7 @@ def _find_command(name: str) -> "Command":
         "start": servers.start,
         "stop": servers.stop,
         "restart": servers.restart,
+        "reset": servers.reset,
         "sign-in": sign_in.sign_in,
         "sign-out": sign_in.sign_out,
         "tail": servers.tail,

@@ -11,7 +11,8 @@ import pytest
 
 from callboard.api.schema import ServerView
 from tests.e2e.command_line import CommandLine
-from tests.support.engine import EngineProcess
+from tests.support.engine import EngineProcess, entry
+from tests.support.processes import odd_server
 
 SERVERS = Path(__file__).parent.parent / "support" / "servers"
 FIXTURE = [str(SERVERS / "mcp_fixture.py"), "--era", "legacy"]
@@ -65,6 +66,23 @@ async def test_start_stop_and_restart_wait_for_the_end(callboard: CommandLine, e
     restarted = (await callboard("restart", "tools", "--json")).json
     assert restarted[0]["state"] == "ready"
     assert restarted[0]["pid"] not in (None, before)
+
+
+async def test_failures_are_forgotten_by_hand(
+    callboard: CommandLine, engine: EngineProcess, callboard_home: Path
+) -> None:
+    healing = odd_server("--crash-first", "1", callboard_home / "starts")
+    engine.write_roster({**ROSTER, "heals": entry(*healing, restart={"delay": 0.05})})
+    healed = await engine.wait_for_view("heals", lambda view: view.state == "ready")
+    assert (healed.attempt, healed.restarts) == (1, 1)
+    reset = await callboard("reset", "heals", "lazy")
+    assert (reset.code, reset.err) == (0, "")
+    assert reset.out.splitlines()[-1] == "lazy: stopped"
+    after = await engine.client.server("heals")
+    assert (after.state, after.attempt, after.pid) == ("ready", 0, healed.pid)
+    await callboard("start", "missing")
+    again = await callboard("reset", "missing")
+    assert (again.code, "not found" in again.err) == (1, True)
 
 
 async def test_server_that_cannot_start_is_told_with_its_fix(callboard: CommandLine) -> None:

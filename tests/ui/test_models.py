@@ -136,6 +136,8 @@ class TestServers:
         view = server_view("a", State.RESTARTING, reason="Exited with code 1. More.", next_retry=NOW + 4)
         assert trouble_text(view, NOW) == "in 4 s · Exited with code 1"
         assert trouble_text(server_view("a", reason="Old news."), NOW) == ""
+        given_up = server_view("a", State.FAILED, reason="HTTP 502.", next_retry=NOW + 70, attempt=6, max_attempts=5)
+        assert trouble_text(given_up, NOW) == "next try in 1 min 10 s · HTTP 502"
         assert [tools_text(server_view("a", tools=n)) for n in (0, 1, 2)] == ["", "1 tool", "2 tools"]
 
 

@@ -204,8 +204,20 @@ class TestOverview:
         before = facts(detail)["retry"]
         assert before.endswith("(2 of 5)")
         await until(lambda: facts(detail)["retry"] != before)
+        given_up = server_view("files", State.FAILED, next_retry=time.time() + 200, attempt=7, max_attempts=5)
+        detail.show_server(given_up)
+        assert facts(detail)["retry"].startswith("in 3 min ")
+        assert "of 5" not in facts(detail)["retry"]
         detail.show_tab(ServerDetail.LOG)
         assert not [timer for timer in detail.overview.findChildren(QTimer) if timer.isActive()]
+
+    async def test_what_became_odd_while_it_ran_tells_how_long_it_runs(self, detail: ServerDetail) -> None:
+        now = time.time()
+        detail.show_server(server_view("files", State.DEGRADED, since=now - 5, ready_since=now - 7300))
+        assert facts(detail)["state"].startswith("Degraded for ")
+        assert facts(detail)["uptime"] == "2 h 1 min"
+        detail.show_server(server_view("files", since=now - 5, ready_since=now - 5))
+        assert "uptime" not in facts(detail)
 
     async def test_the_last_exit_with_its_lines(self, detail: ServerDetail, actions: ServerActions) -> None:
         last = LastExit(at=time.time() - 60, code=1, stderr=["Traceback", "KeyError: 'x'"])

@@ -171,6 +171,7 @@ class TestList:
         assert list(texts) == [
             "Stop",
             "Restart",
+            "Reset restart counter",
             "Disable",
             "Show log",
             "Edit…",
@@ -178,8 +179,21 @@ class TestList:
             "Copy VS Code config for this server",
             "Remove",
         ]
+        assert not texts["Reset restart counter"].isEnabled(), "it has not failed"
         texts["Restart"].trigger()
         assert recorder.asked == [("files", "restart")]
+        menu.close()
+
+    @pytest.mark.qt_log_ignore("This plugin does not support grabbing the keyboard", extend=True)
+    async def test_failures_are_forgotten_by_hand(self, page: ServersPage, link: HandLink, recorder: Recorder) -> None:
+        link.say("server", server_view("files", attempt=3, max_attempts=5))
+        page.show_server("files")
+        page.list.view.contextMenuEvent(
+            QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, QPoint(0, 0), QPoint(0, 0))
+        )
+        menu = page.list.view.findChildren(QMenu)[-1]
+        next(action for action in menu.actions() if action.text() == "Reset restart counter").trigger()
+        assert recorder.asked == [("files", "reset")]
         menu.close()
 
 

@@ -46,6 +46,9 @@ def test_a_restart_counts_down() -> None:
     view = server_view("a", State.RESTARTING, attempt=2, max_attempts=5, next_retry=NOW + 4)
     assert words.state_phrase(view, NOW) == "Restarting (2 of 5, next in 4 s)"
     assert words.state_phrase(view, NOW + 5) == "Restarting (2 of 5)"
+    given_up = server_view("a", State.FAILED, attempt=7, max_attempts=5, next_retry=NOW + 100)
+    assert words.state_phrase(given_up, NOW) == "Failed (next try in 1 min 40 s)"
+    assert words.state_phrase(given_up, NOW + 100) == "Failed"
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ class ServerView(View, frozen=True, kw_only=True):
     state: State
     severity: Severity
     since: float
+    ready_since: float | None = None  # up without a break since then, degraded or not
     reason: str = ""  # one sentence, first clause short
     error_code: str = ""
     fix: str = ""

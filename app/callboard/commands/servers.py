@@ -1,4 +1,4 @@
-"""Commands about servers: list, start, stop, restart, tail, inspect, tools."""
+"""Commands about servers: list, start, stop, restart, reset, tail, inspect, tools."""
 
 import asyncio
 import time
@@ -58,6 +58,11 @@ async def stop(client: EngineClient, options: Namespace, terminal: Terminal) -> 
 async def restart(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
     """Restart servers and wait until they are ready."""
     return await _act(client, options, terminal, "restart")
+
+
+async def reset(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
+    """Forget earlier failures of servers, and wait for those that are started again for it."""
+    return await _act(client, options, terminal, "reset")
 
 
 async def tail(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
@@ -164,7 +169,7 @@ def signature(tool: ToolView) -> str:
 async def _act(client: EngineClient, options: Namespace, terminal: Terminal, action: str) -> int:
     began = [await client.act(name, action) for name in options.servers]
     servers = [await settled(client, server, action, options.timeout) for server in began]
-    done = _DOWN if action == "stop" else _UP
+    done = {"stop": _DOWN, "reset": _UP | _DOWN}.get(action, _UP)
     if options.json:
         terminal.json(servers)
     for server in servers:
@@ -180,6 +185,8 @@ async def _act(client: EngineClient, options: Namespace, terminal: Terminal, act
 def _is_settled(server: ServerView, action: str) -> bool:
     if server.state in _CHANGING:
         return False
+    if action == "reset":
+        return True
     if server.state is State.RESTARTING:
         return server.attempt > 0 and action != "stop"  # it crashed: the engine tries again, we have seen enough
     return server.state in _DOWN if action == "stop" else server.state is not State.STOPPED
@@ -200,7 +207,7 @@ def _state(server: ServerView) -> Cell:
 
 
 def _uptime(server: ServerView) -> str:
-    return span(time.time() - server.since) if server.state in _UP else ""
+    return span(time.time() - server.ready_since) if server.ready_since is not None else ""
 
 
 def _cpu(server: ServerView) -> str:
@@ -212,7 +219,12 @@ def _memory(server: ServerView) -> str:
 
 
 def _remark(server: ServerView) -> str:
-    return "" if server.state in _UP and not server.reason else server.reason
+    retry = f"next try {wait}" if (wait := _wait(server)) else ""
+    return "; ".join(part for part in (server.reason.rstrip("."), retry) if part) if retry else server.reason
+
+
+def _wait(server: ServerView) -> str:
+    return "" if server.next_retry is None else f"in {span(max(0.0, server.next_retry - time.time()))}"
 
 
 def _print_log(lines: list[LogLine], as_json: bool, terminal: Terminal) -> None:
@@ -224,13 +236,14 @@ def _print_log(lines: list[LogLine], as_json: bool, terminal: Terminal) -> None:
 
 
 def _facts(server: ServerView) -> list[tuple[str, str]]:
-    retry = "" if server.next_retry is None else f"in {span(server.next_retry - time.time())}"
-    if retry and server.max_attempts:
+    retry = _wait(server)
+    if retry and server.state is State.RESTARTING:
         retry += f" (attempt {server.attempt} of {server.max_attempts})"
     return [
         ("name", server.name if server.display_name in ("", server.name) else f"{server.name} ({server.display_name})"),
         ("description", server.description),
         ("state", f"{server.state}, since {clock(server.since)}"),
+        ("uptime", _uptime(server)),
         ("reason", server.reason),
         ("fix", server.fix),
         ("kind", f"{server.kind}, {server.transport}"),

@@ -43,6 +43,7 @@ def server_view(
         state=status.state,
         severity=SEVERITY[status.state],
         since=status.since,
+        ready_since=status.ready_since,
         reason=status.reason,
         error_code=status.error_code,
         fix=status.fix,

@@ -60,6 +60,10 @@ class ServerActions(QObject):
         """Start a failed or waiting server now, with its counter cleared."""
         self._act(name, Action.RETRY)
 
+    def reset(self, name: str) -> None:
+        """Forget a server's earlier failures; what they brought down is started."""
+        self._act(name, "reset")
+
     def cancel(self, name: str) -> None:
         """Give up a start."""
         self._act(name, Action.CANCEL)

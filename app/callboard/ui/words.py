@@ -37,16 +37,22 @@ def state_phrase(view: ServerView, now: float) -> str:
     """The state with what changes while one looks: "Restarting (2 of 5, next in 4 s)"."""
     tr = QCoreApplication.translate
     word = state_word(view.state)
+    wait = wait_text(view, now)
     if view.state is not State.RESTARTING or not view.max_attempts:
-        return word
-    if view.next_retry is not None and view.next_retry > now:
-        text = tr("Words", "{state} ({attempt} of {limit}, next in {seconds} s)")
-        return text.format(
-            state=word, attempt=view.attempt, limit=view.max_attempts, seconds=max(1, round(view.next_retry - now))
-        )
+        return tr("Words", "{state} (next try in {time})").format(state=word, time=wait) if wait else word
+    if wait:
+        text = tr("Words", "{state} ({attempt} of {limit}, next in {time})")
+        return text.format(state=word, attempt=view.attempt, limit=view.max_attempts, time=wait)
     return tr("Words", "{state} ({attempt} of {limit})").format(
         state=word, attempt=view.attempt, limit=view.max_attempts
     )
+
+
+def wait_text(view: ServerView, now: float) -> str:
+    """How long it is until a server is tried again: "4 s"; empty if it is not, or if that is due."""
+    if view.next_retry is None or view.next_retry <= now:
+        return ""
+    return formats.uptime(max(1, round(view.next_retry - now)))
 
 
 def state_line(view: ServerView, now: float) -> str:

@@ -45,9 +45,12 @@ def tools_text(view: ServerView) -> str:
 def trouble_text(view: ServerView, now: float) -> str:
     """What is wrong with a server in a few words, and when it is tried again; empty if nothing is."""
     reason = formats.first_clause(view.reason) if view.state is not State.READY else ""
-    if view.state is not State.RESTARTING or view.next_retry is None:
-        return reason
-    wait = QCoreApplication.translate("Servers", "in {n} s").format(n=max(1, round(view.next_retry - now)))
+    wait = words.wait_text(view, now)
+    if wait:
+        tr = QCoreApplication.translate
+        restarting = view.state is State.RESTARTING
+        text = tr("Servers", "in {time}") if restarting else tr("Servers", "next try in {time}")
+        wait = text.format(time=wait)
     return " · ".join(part for part in (wait, reason) if part)
 
 

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from callboard.api.schema import Figures, LastExit, ServerView
+from callboard.core.health import State
 from callboard.ui import formats, words
 from callboard.ui.actions import ServerActions
 from callboard.ui.engine_link import EngineLink
@@ -63,6 +64,7 @@ class OverviewTab(QScrollArea):
 
     def _add_facts(self) -> None:
         self._state.add("state", self.tr("State"))
+        self._state.add("uptime", self.tr("Running for"))
         self._state.add("retry", self.tr("Next attempt"))
         self._state.add("offers", self.tr("Offers"))
         self._state.add("pid", self.tr("Process"))
@@ -123,15 +125,16 @@ class OverviewTab(QScrollArea):
         text = self.tr("{state} for {time}")
         text = text.format(state=words.state_word(view.state), time=formats.uptime(now - view.since))
         self._state.set("state", text, self.tr("since {time}").format(time=formats.exact_time(view.since)))
+        self._state.set("uptime", _uptime(view, now))
         self._state.set("retry", self._retry(view, now))
         self._exit.tick(now)
 
     def _retry(self, view: ServerView, now: float) -> str:
         if view.next_retry is None:
             return ""
-        wait = max(0, round(view.next_retry - now))
-        when = self.tr("in {n} s").format(n=wait) if wait else self.tr("now")
-        if not view.max_attempts:
+        wait = words.wait_text(view, now)
+        when = self.tr("in {time}").format(time=wait) if wait else self.tr("now")
+        if view.state is not State.RESTARTING or not view.max_attempts:
             return when
         return self.tr("{when} ({attempt} of {limit})").format(when=when, attempt=view.attempt, limit=view.max_attempts)
 
@@ -191,6 +194,13 @@ class _ExitBox(QFrame):
     def _show_log(self) -> None:
         if self._view is not None:
             self._actions.show_log(self._view.name)
+
+
+def _uptime(view: ServerView, now: float) -> str:
+    """How long a server runs without a break, where the state's own age does not tell."""
+    if view.ready_since is None or view.ready_since == view.since:
+        return ""
+    return formats.uptime(now - view.ready_since)
 
 
 def exit_text(last: LastExit) -> str:
