@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import signal
@@ -32,6 +33,15 @@ class FullDisk:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
 
 
+async def told_of_logs(engine: EngineProcess, wanted: bool) -> None:
+    """Wait until the engine says, or no longer says, that the servers' logs cannot be written."""
+    async with asyncio.timeout(30):
+        while wanted is not any(  # noqa: ASYNC110  it is another process
+            notice.code == "logs-unwritable" for notice in (await engine.client.engine()).notices
+        ):
+            await asyncio.sleep(0.02)
+
+
 @linux
 async def test_a_full_disk_stops_neither_servers_nor_calls(callboard_home: Path) -> None:
     roster = {"fixture": fixture_entry(), "lazy": fixture_entry("lazy", start="manual")}
@@ -47,6 +57,9 @@ async def test_a_full_disk_stops_neither_servers_nor_calls(callboard_home: Path)
             await engine.client.act("fixture", "restart")
             await engine.wait_for("fixture", "ready")
             assert (await engine.client.log("lazy")).lines
+            await told_of_logs(engine, True)
+        await engine.client.act("lazy", "restart")  # it prints, which is tried to be written
+        await told_of_logs(engine, False)
         result = await engine.client.call_tool("fixture", "echo", {"text": "room again"})
         assert result["content"][0]["text"] == "room again"
         await engine.wait_for_call("echo", "completed")

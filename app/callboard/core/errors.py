@@ -35,9 +35,9 @@ FIXES: dict[str, str] = {
     "exited-early": "Look at the last lines of the log.",
     "exited": "Look at the log; the server is started again by itself.",
     "not-responding": "Look at the log; the server is started again by itself.",
-    "crash-loop": "Look at the log, mend the cause, then press Retry.",
+    "crash-loop": "Look at the log, mend the cause, then press Retry now.",
     "handshake-failed": "Check that the command is an MCP server and speaks on stdout.",
-    "stdout-noise": "The server prints on stdout what is not protocol; the lines stand in its log.",
+    "stdout-noise": "The lines stand in its log; mend the server, or its settings, to print on stderr instead.",
     "agent-load": "Mend the agent's code where it says; what was loaded before goes on.",
     # remote servers
     "remote-unreachable": "Check the address and the network.",
@@ -79,6 +79,8 @@ FIXES: dict[str, str] = {
     "storage-newer": "Use the newer version for this engine too.",
     "storage-away": "Start the database or mend the way to it; it is tried again by itself.",
     "storage-changed": "Restart the engine (`callboard quit`, `callboard engine`): storage is read at its start.",
+    # the servers' logs
+    "logs-unwritable": "Make room on the disk, or make the folder of the logs writable; it is tried again by itself.",
     # gateway and engine
     "port-in-use": "Use the address shown, or end the program that has the port.",
     "gateway-down": "Choose a free port in the roster (gateway: {port: …}).",

@@ -64,6 +64,7 @@ MEANINGS: dict[str, str] = {
     "server-not-ready": "The server cannot take calls now.",
     "policy-denied": "The policy does not let this client use this tool.",
     # the call log
+    "logs-unwritable": "Servers go on, but what they print is not written to their log files.",
     "call-log-unwritable": "Calls go on, but are not written to the call log.",
     "call-log-broken": "The file of the call log was damaged and was put aside.",
     "call-log-behind": "Calls came faster than the disk could take them; some are not in the call log.",

@@ -92,7 +92,7 @@ class Engine:
         self._clients = load_clients()
         self._tokens = ClientTokens(paths.clients_file, self._clients.ids, lambda: self._access.forget())
         self._masking = Masking()
-        self.output = OutputLog(paths.logs, self._on_lines)
+        self.output = OutputLog(paths.logs, self._on_lines, on_problem=self._changed_engine)
         self.call_log = CallLog(paths.calls_db, self._masking.mask_payload, None, self._on_calls, self._changed_engine)
         self.secrets = SecretStore(paths.state, on_change=self._on_secrets)
         self.roster_file = RosterFile(paths.roster, resource("starter-roster.yaml"), self._on_roster)
@@ -276,6 +276,9 @@ class Engine:
             )
         if self._tokens.problem:
             notices.append(Notice(code="tokens-unsaved", message=self._tokens.problem, fix=FIXES["tokens-unsaved"]))
+        if self.output.problem:
+            message = f"The servers' logs cannot be written ({self.output.problem}): they are kept in memory only."
+            notices.append(Notice(code="logs-unwritable", message=message, fix=FIXES["logs-unwritable"]))
         return notices + self.call_log.notices
 
     def network(self, *, online: bool) -> None:

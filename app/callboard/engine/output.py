@@ -1,16 +1,16 @@
 """What servers print: kept in memory for the window, in files for later, and told to whoever listens."""
 
 import asyncio
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable
-from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
 from callboard.api.schema import LogLine, LogPage, LogStream
 from callboard.core.log_level import guess_level
-from callboard.engine.output_files import LogFiles
+from callboard.engine.output_files import LogFiles, written
 from callboard.engine.output_text import LineReader, neutralise
 
 MAX_LINES = 5_000
@@ -32,15 +32,25 @@ class OutputLog:
         folder: Path,
         on_lines: Callable[[str, list[LogLine]], None],
         redact: Callable[[str], str] | None = None,
+        on_problem: Callable[[], None] = lambda: None,
     ) -> None:
-        """``redact`` is for all servers that :meth:`set_redact` gave none of their own; text may be many lines."""
-        self.files = LogFiles(folder)
+        """``redact`` is for all servers that :meth:`set_redact` gave none of their own; text may be many lines.
+        ``on_problem`` hears, on the loop, that :attr:`problem` has changed.
+        """
+        self.files = LogFiles(folder, self._problem_changed)
+        self._on_problem = on_problem
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._redact = redact
         self._on_lines = on_lines
         self._servers: dict[str, _ServerLog] = {}
         self._total = 0
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
+
+    @property
+    def problem(self) -> str:
+        """Why the files cannot be written now, empty if they can."""
+        return self.files.problem
 
     def set_redact(self, server: str, redact: Callable[[str], str]) -> None:
         """From now on the server's output passes through ``redact`` before it is stored."""
@@ -135,7 +145,14 @@ class OutputLog:
 
     def _schedule(self) -> None:
         if self._timer is None and not self._closed:
-            self._timer = asyncio.get_running_loop().call_later(_PAUSE, self._flush)
+            self._loop = asyncio.get_running_loop()
+            self._timer = self._loop.call_later(_PAUSE, self._flush)
+
+    def _problem_changed(self) -> None:
+        """In the writer's thread."""
+        if self._loop is not None and not self._closed:
+            with contextlib.suppress(RuntimeError):  # the loop has closed meanwhile
+                self._loop.call_soon_threadsafe(self._on_problem)
 
     def _flush(self) -> None:
         self._timer = None
@@ -143,7 +160,7 @@ class OutputLog:
             self._take(server, log)
             if log.unsent:
                 lines, log.unsent = log.unsent, []
-                self.files.write(server, "".join(map(_written, lines)))
+                self.files.write(server, "".join(written(line.at, _SIGN[line.stream], line.text) for line in lines))
                 self._on_lines(server, lines)
 
     def _take(self, server: str, log: "_ServerLog", *, ended: bool = False) -> None:
@@ -154,7 +171,7 @@ class OutputLog:
             lines: list[tuple[LogStream, str]] = [(stream, text) for text in first]
             if skipped:
                 log.dropped += skipped
-                lines.append(("mark", f"{skipped:,} lines dropped: they came too fast"))
+                lines.append(("mark", f"{skipped:,} lines dropped: they came too fast; {log.dropped:,} in all"))
             lines += [(stream, text) for text in last]
             # Nobody reads a flood line by line, and it must not cost more than it does.
             self._store(server, log, lines, guess=not skipped)
@@ -200,8 +217,3 @@ class _ServerLog:
         size = len(self.lines.popleft().text) + _LINE_COST
         self.size -= size
         return size
-
-
-def _written(line: LogLine) -> str:
-    moment = datetime.fromtimestamp(line.at).isoformat(timespec="milliseconds")
-    return f"{moment} {_SIGN[line.stream]} {line.text}\n"

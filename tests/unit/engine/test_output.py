@@ -1,4 +1,7 @@
 import asyncio
+import re
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -7,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callboard.api.schema import LogLine
-from callboard.engine import output
+from callboard.engine import output, output_files
 from callboard.engine.output import MAX_BYTES, MAX_LINES, OutputLog
 from callboard.engine.output_files import LogFiles
 from callboard.engine.output_text import MAX_LINE, LineReader, neutralise
+from tests.support.processes import until
 
 
 def lines_of(*chunks: bytes, redact: Callable[[str], str] | None = None) -> list[str]:
@@ -256,7 +260,9 @@ async def test_a_flood_is_counted_and_marked(log: OutputLog, heard: Heard):
     await heard.until(100)
     marks = [line.text for line in log.page("one", 0, 10_000).lines if line.stream == "mark"]
     assert len(marks) == 1
-    assert marks[0].endswith("lines dropped: they came too fast")
+    dropped = re.fullmatch(r"([\d,]+) lines dropped: they came too fast; ([\d,]+) in all", marks[0])
+    assert dropped is not None
+    assert dropped[1] == dropped[2]
     assert len(heard.texts()) <= 8_000
 
 
@@ -269,6 +275,43 @@ async def test_what_cannot_be_written_is_still_shown(tmp_path: Path, heard: Hear
     log.close()
     assert log.files.problem
     assert len(caplog.records) == 1
+
+
+async def test_that_the_files_cannot_be_written_is_told_and_taken_back(
+    tmp_path: Path, heard: Heard, caplog: pytest.LogCaptureFixture
+):
+    told: list[str] = []
+    in_the_way = tmp_path / "logs"
+    in_the_way.write_text("a file where the folder should be")
+    log = OutputLog(in_the_way, heard, on_problem=lambda: told.append(log.problem))
+    log.append("one", "stderr", b"hello\n")
+    await until(lambda: told)
+    in_the_way.unlink()
+    log.append("one", "stderr", b"again\n")
+    await until(lambda: len(told) == 2)
+    log.close()
+    assert told[0]
+    assert not told[1]
+    assert len(caplog.records) == 1
+    assert "again" in (in_the_way / "one.log").read_text()
+
+
+def test_what_a_slow_disk_does_not_take_is_counted_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(output_files, "_MAX_QUEUED", 10)
+    files = LogFiles(tmp_path)
+    append, slow = files._append, threading.Event()
+    monkeypatch.setattr(files, "_append", lambda path, data: (slow.wait(), append(path, data)))
+    for text in ("taken\n", "waits\n", "1\n2\n3\n4\n5\n6\n", "7\n8\n9\n"):
+        files.write("one", text)
+        while text == "taken\n" and files._queued:
+            time.sleep(0.01)
+    slow.set()
+    files.close()
+    files.write("one", "goes on\n")
+    files.close()
+    lines = (tmp_path / "one.log").read_text().splitlines()
+    assert lines[:2] + lines[3:] == ["taken", "waits", "goes on"]
+    assert lines[2].endswith(" --- 9 lines left out: the disk is too slow")
 
 
 def test_files_are_rotated_and_only_three_are_kept(tmp_path: Path):
