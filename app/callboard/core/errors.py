@@ -19,6 +19,12 @@ FIXES: dict[str, str] = {
     # what a server needs before it can start
     "needs-missing": "Get what is named, then start the server.",
     "shipped-unknown": "Use one of the names that `callboard add` lists.",
+    "registry-invalid": "Check the address or the path; it must lead to documents of the MCP registry's format.",
+    "registry-unknown": "Use a name that `callboard registry search` shows.",
+    "bundle-invalid": "Get the bundle anew from who made it.",
+    "bundle-refused": "Do not use this bundle; tell who made it.",
+    "bundle-too-large": "Ask who made the bundle for a smaller one.",
+    "bundle-unwritable": "Make room on the disk, or make the data folder writable.",
     "env-unset": "Set the environment variable, or put the value into the server's configuration.",
     "secret-missing": "Enter the secret's value in the server's configuration.",
     "secret-invalid": "Give the secret another name, or a value that is not empty.",

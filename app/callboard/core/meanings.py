@@ -13,6 +13,12 @@ MEANINGS: dict[str, str] = {
     # what a server needs before it can start
     "needs-missing": "A program, a token or a display that the server cannot do without is not there.",
     "shipped-unknown": "Callboard brings no ready entry of this name.",
+    "registry-invalid": "What was read is not a document of a registry of MCP servers.",
+    "registry-unknown": "The registry has no server of this name.",
+    "bundle-invalid": "The file is not an MCP bundle, or is damaged, or describes no server.",
+    "bundle-refused": "The bundle holds something that would be unsafe to unpack, or is not the one that was promised.",
+    "bundle-too-large": "The bundle is larger, or would unpack to more, than Callboard takes.",
+    "bundle-unwritable": "The bundle could not be unpacked into Callboard's data folder.",
     "env-unset": "The entry refers to an environment variable that is not set; an empty one counts as not set.",
     "secret-missing": "The entry refers to a secret that has no value on this computer.",
     "secret-invalid": "A secret cannot have this name or this value.",

@@ -4,7 +4,8 @@ The catalogue is resources/shipped.yaml. Whoever has looked what is on this mach
 :func:`findings` what a server can do without, what it lacks, and how to get it.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -14,13 +15,15 @@ from pydantic import Field, TypeAdapter
 from callboard.core.roster import AnyEntry, Filled, LocalEntry, Model, SecretName, Text
 from callboard.core.roster_parse import check_entry, name_problem
 
-System = Literal["linux", "darwin", "win32"]
+GetAdvice = dict[Literal["linux", "darwin", "win32", "any"], Filled]
+
+_VERSION = re.compile(r"\d+(\.\d+)*")
 
 
 class _Need(Model):
     """What all needs say: ``get`` is how to get it, in a sentence, for this system or "any"; ``link`` where."""
 
-    get: dict[Literal["linux", "darwin", "win32", "any"], Filled]
+    get: GetAdvice
     link: Text = ""
 
     def advice(self, system: str) -> str:
@@ -29,13 +32,13 @@ class _Need(Model):
 
 
 class ProgramNeed(_Need):
-    """A program on the PATH. ``version_of`` is the program that tells the version, ``at_least`` its first number."""
+    """A program on the PATH. ``version_of`` is the program that tells the version, ``at_least`` the first good one."""
 
     kind: Literal["program"]
     program: Filled
     of: Filled  # what it comes with
     version_of: Text = ""
-    at_least: int = 0
+    at_least: Text = ""
 
 
 class PackageNeed(_Need):
@@ -180,11 +183,15 @@ def load_catalogue(text: str) -> dict[str, Shipped]:
 
 def findings(shipped: Shipped, here: Here, args: list[str] | None = None) -> list[Finding]:
     """What a server needs, and whether it is here. ``args`` are the arguments of its entry (default: the shipped)."""
-    args = args if args is not None else list(shipped.entry.get("args", []))
-    return [_finding(need, here, args) for need in shipped.needs]
+    return findings_of(shipped.needs, here, args if args is not None else list(shipped.entry.get("args", [])))
 
 
-def _finding(need: Need, here: Here, args: list[str]) -> Finding:
+def findings_of(needs: Sequence[Need], here: Here, args: Sequence[str] = ()) -> list[Finding]:
+    """Whether what a server with the arguments ``args`` needs is here."""
+    return [_finding(need, here, args) for need in needs]
+
+
+def _finding(need: Need, here: Here, args: Sequence[str]) -> Finding:
     fix = need.advice(here.system)
     match need:
         case ProgramNeed():
@@ -214,12 +221,16 @@ def _program(need: ProgramNeed, here: Here, fix: str) -> Finding:
     found = here.programs.get(need.program)
     if found is None:
         return Finding(need, "missing", f"{need.of} is not here: the program {need.program} was not found.", fix)
-    version = here.programs.get(need.version_of, found).version
-    first = version.lstrip("v").partition(".")[0]
-    if need.at_least and first.isdecimal() and int(first) < need.at_least:
-        message = f"{need.of} {version.lstrip('v')} is too old: it must be {need.at_least} or later."
+    match = _VERSION.search(here.programs.get(need.version_of, found).version)
+    version = match.group() if match else ""
+    if version and _numbers(version) < _numbers(need.at_least):
+        message = f"{need.of} {version} is too old: it must be {need.at_least} or later."
         return Finding(need, "missing", message, fix)
-    return Finding(need, "met", f"{need.of} {version.lstrip('v')} is here.".replace("  ", " "))
+    return Finding(need, "met", f"{need.of} {version} is here.".replace("  ", " "))
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
 
 
 def _browser(need: BrowserNeed, here: Here, fix: str) -> Finding:
