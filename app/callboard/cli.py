@@ -27,6 +27,7 @@ _EXIT_CODES = {
     "tool-unknown": NOT_FOUND,
     "client-unknown": NOT_FOUND,
     "shipped-unknown": NOT_FOUND,
+    "registry-unknown": NOT_FOUND,
     "not-found": NOT_FOUND,
 }
 
@@ -198,14 +199,46 @@ def _add_servers(commands: _Commands) -> None:
 
 
 def _add_catalogue(commands: _Commands) -> None:
-    command = _command(commands, "add", "add a server that comes with Callboard; without a name, list them")
-    command.add_argument("name", nargs="?", metavar="NAME", help="a server as `callboard add` lists it")
+    command = _command(commands, "add", "add a server: one that comes with Callboard, of a registry, or of a bundle")
+    command.description = "Add a server. Without a name, list those that come with Callboard."
+    command.add_argument("name", nargs="?", metavar="NAME", help="a server as `callboard add` lists it, or FILE.mcpb")
     command.add_argument("--as", dest="new_name", metavar="NAME", help="its name in the roster (default: the same)")
     command.add_argument(
         "--folder", action="append", default=[], metavar="PATH", help="a folder that it may read; repeat it"
     )
     command.add_argument("--secret-stdin", action="store_true", help="read its token or key from standard input")
     command.add_argument("--disabled", action="store_true", help="do not start it yet, whatever it lacks")
+    other = command.add_argument_group("servers of registries and bundles")
+    other.add_argument("--from-registry", action="store_true", help="NAME is one that `callboard registry` shows")
+    _add_source(other)
+    other.add_argument("--way", type=_count, metavar="N", help="which of the ways to set it up (default: the first)")
+    other.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="what it asks for; repeat it")
+    other.add_argument("-y", "--yes", action="store_true", help="do not ask before it is added")
+    _add_registry(commands)
+
+
+def _add_registry(commands: _Commands) -> None:
+    text = "search a registry of MCP servers"
+    group = commands.add_parser("registry", help=text, description=_sentence(text))
+    actions = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    command = _command(actions, "search", "list servers whose name, title or description has these words")
+    command.add_argument("words", nargs="+", metavar="WORD")
+    command.add_argument("--all", action="store_true", help="all pages of a long list")
+    _add_source(command)
+    command.set_defaults(name_of_command="registry search")
+    command = _command(actions, "show", "show a server of the registry, and how it would be set up")
+    command.add_argument("name", metavar="NAME", help="its name there, or the last part of it")
+    _add_source(command)
+    command.set_defaults(name_of_command="registry show")
+
+
+def _add_source(command: Any) -> None:
+    command.add_argument(
+        "--from",
+        dest="source",
+        metavar="PLACE",
+        help="where to look: an address, a file or a folder (default: the official registry, or what the roster says)",
+    )
 
 
 def _add_calls(commands: _Commands) -> None:
@@ -300,7 +333,7 @@ def _agent(options: argparse.Namespace) -> int:
 
 
 def _find_command(name: str) -> "Command":
-    from callboard.commands import agent_servers, calls, program, servers, shipped, sign_in
+    from callboard.commands import adding, agent_servers, calls, program, registry, servers, sign_in
 
     commands: dict[str, Command] = {
         "agent reload": agent_servers.reload,
@@ -315,7 +348,9 @@ def _find_command(name: str) -> "Command":
         "tail": servers.tail,
         "tools": servers.tools,
         "inspect": servers.inspect,
-        "add": shipped.add,
+        "add": adding.add,
+        "registry search": registry.search,
+        "registry show": registry.show,
         "calls": calls.calls,
         "call": calls.call,
         "snippet": program.snippet,

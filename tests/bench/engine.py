@@ -27,7 +27,7 @@ class Home:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.paths = Paths(folder / "config", folder / "state", folder / "logs", folder / "runtime")
+        self.paths = Paths(folder / "config", folder / "state", folder / "logs", folder / "runtime", folder / "data")
         self.environment = {
             **NO_KEYRING,
             "CALLBOARD_HOME": str(folder),

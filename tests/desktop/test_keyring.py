@@ -37,7 +37,7 @@ def _chosen_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def state(callboard_home: Path) -> Path:
     """The state folder of an installation of its own."""
-    paths = Paths(*(callboard_home / name for name in ("config", "state", "logs", "runtime")))
+    paths = Paths(*(callboard_home / name for name in ("config", "state", "logs", "runtime", "data")))
     paths.create()
     return paths.state
 

@@ -139,7 +139,7 @@ class TestHandOver:
         from callboard.system.paths import Paths
 
         deep = callboard_home / ("x" * 120)
-        paths = Paths(deep, deep, deep, deep)
+        paths = Paths(deep, deep, deep, deep, deep)
         paths.create()
         address = socket_address(paths)
         assert len(os.fsencode(address)) <= LONGEST_PATH

@@ -47,7 +47,7 @@ class EngineProcess:
         self, home: Path, servers: dict[str, Entry] | None = None, *, environment: dict[str, str] | None = None
     ) -> None:
         self.home = home
-        self.paths = Paths(home / "config", home / "state", home / "logs", home / "runtime")
+        self.paths = Paths(home / "config", home / "state", home / "logs", home / "runtime", home / "data")
         self.output = home / "engine-output.txt"
         self._environment = environment or {"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}
         if servers is not None:

@@ -34,7 +34,7 @@ class WindowProcess:
 
     def __init__(self, home: Path, servers: dict[str, dict[str, object]] | None = None, *options: str) -> None:
         self.home = home
-        self.paths = Paths(home / "config", home / "state", home / "logs", home / "runtime")
+        self.paths = Paths(home / "config", home / "state", home / "logs", home / "runtime", home / "data")
         self._options = options
         self.process: subprocess.Popen[bytes] | None = None
         if servers is not None:

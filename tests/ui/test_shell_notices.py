@@ -27,7 +27,7 @@ def running_engine(**fields: object) -> object:
 
 @pytest.fixture
 def keeper(link: HandLink, tmp_path: Path) -> EngineKeeper:
-    return EngineKeeper(link, EngineChild(Paths(tmp_path, tmp_path, tmp_path, tmp_path)))
+    return EngineKeeper(link, EngineChild(Paths(tmp_path, tmp_path, tmp_path, tmp_path, tmp_path)))
 
 
 @pytest.fixture

@@ -12,11 +12,12 @@ from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 
 from callboard.api.agent_schema import AgentLook, AgentLookRequest, ConversationsView
+from callboard.api.registry_schema import BundleRequest, BundleView, OfferPage, OfferView
 from callboard.api.schema import (
     API_PREFIX,
     CallDetail,
@@ -213,6 +214,29 @@ class EngineClient:
     async def undo(self, token: str) -> RosterEdit:
         """Take back the change that returned ``token``; its answer's ``undo`` is the redo."""
         return await self._send("POST", "/roster/undo", UndoRequest(undo=token), RosterEdit)
+
+    # registries and bundles
+
+    async def search_registry(self, words: str, *, source: str = "", cursor: str = "") -> OfferPage:
+        """Servers that a registry offers; ``source`` is an address or a full path, "" for the one that is set.
+
+        Raises ``registry-invalid`` and ``remote-…`` codes.
+        """
+        query = urlencode({"search": words, "source": source, "cursor": cursor})
+        return await self._send("GET", f"/registry?{query}", None, OfferPage, limit=None)
+
+    async def find_offer(self, name: str, *, source: str = "") -> OfferView:
+        """One server of a registry; raises ``registry-unknown``."""
+        query = urlencode({"name": name, "source": source})
+        return await self._send("GET", f"/registry/offer?{query}", None, OfferView, limit=None)
+
+    async def open_bundle(self, request: BundleRequest) -> BundleView:
+        """Fetch or read a bundle and unpack it; nothing in it is run. Raises ``bundle-…`` and ``remote-…`` codes."""
+        return await self._send("POST", "/bundles", request, BundleView, limit=None)
+
+    async def release_bundle(self, key: str) -> None:
+        """An opened bundle is wanted no more."""
+        await self._exchange("DELETE", f"/bundles/{_part(key)}", None, None)
 
     # secrets
 

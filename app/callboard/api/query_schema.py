@@ -60,3 +60,18 @@ class SnippetQuery(View, frozen=True, kw_only=True):
 
     server: str = ""
     with_token: bool = False
+
+
+class RegistryQuery(View, frozen=True, kw_only=True):
+    """GET /registry: words to look for, and where: an address, or the full path of a file or folder ("": as set)."""
+
+    search: str = ""
+    source: str = ""
+    cursor: str = ""
+
+
+class OfferQuery(View, frozen=True, kw_only=True):
+    """GET /registry/offer: a server's name in the registry, or the last part of it; ``source`` as in a search."""
+
+    name: str = ""
+    source: str = ""

@@ -1,13 +1,12 @@
 """The command add: from the catalogue of shipped servers into the roster."""
 
-import getpass
-import sys
 from argparse import Namespace
 from pathlib import Path
 from typing import Any, Final
 
 from callboard.api.client import EngineClient
 from callboard.api.schema import EntryEdit, NeedView, ShippedView
+from callboard.commands import asking
 from callboard.commands.arguments import UsageError
 from callboard.commands.servers import settled
 from callboard.commands.terminal import Cell, Terminal
@@ -15,7 +14,6 @@ from callboard.core.errors import CallboardError
 from callboard.core.health import Severity
 
 _PATIENCE: Final = 60.0  # seconds for the new server to start
-_LONGEST_SECRET: Final = 64 * 1024  # characters on standard input
 
 
 async def add(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
@@ -36,7 +34,7 @@ async def add(client: EngineClient, options: Namespace, terminal: Terminal) -> i
     entry, secrets = _entry(shipped, options, terminal)
     name = options.new_name or shipped.name
     await client.save_entry(name, EntryEdit(entry=entry, secrets=secrets, create=True))
-    return await _tell(client, name, options, terminal)
+    return await tell_added(client, name, options, terminal)
 
 
 def _list(catalogue: list[ShippedView], options: Namespace, terminal: Terminal) -> None:
@@ -83,8 +81,8 @@ def _entry(shipped: ShippedView, options: Namespace, terminal: Terminal) -> tupl
 
 
 def _folders(shipped: ShippedView, given: list[str]) -> list[str]:
-    if not given and _is_asked():
-        answer = _answer("Folder that may be read: ", hidden=False)
+    if not given and asking.is_there():
+        answer = asking.ask("Folder that may be read: ", hidden=False)
         given = [answer] if answer else []
     if not given:
         raise UsageError(f"{shipped.name} needs --folder PATH; repeat it for several.")
@@ -97,35 +95,18 @@ def _folders(shipped: ShippedView, given: list[str]) -> list[str]:
 
 def _secret(need: NeedView, options: Namespace, terminal: Terminal) -> str:
     if options.secret_stdin:
-        return sys.stdin.read(_LONGEST_SECRET).strip()
+        return asking.read_stdin()
     if need.state == "met" or options.disabled:
         return ""
-    if not _is_asked():
+    if not asking.is_there():
         if need.state == "optional":
             return ""
         raise UsageError(f"{need.message.rstrip('.')}: give it with --secret-stdin. {need.fix}")
     terminal.note(f"{need.message} {need.fix}")
-    return _answer(f"{need.title[:1].upper()}{need.title[1:]} (Enter to go on without): ", hidden=True)
+    return asking.ask(f"{need.title[:1].upper()}{need.title[1:]} (Enter to go on without): ", hidden=True)
 
 
-def _answer(question: str, *, hidden: bool) -> str:
-    """What the person types on one line; the question goes to stderr, because the output may be meant for a program."""
-    try:
-        if hidden:
-            return getpass.getpass(question, stream=sys.stderr).strip()
-        sys.stderr.write(question)
-        sys.stderr.flush()
-        return sys.stdin.readline().strip()
-    except EOFError:
-        return ""
-
-
-def _is_asked() -> bool:
-    """Whether there is a person to ask."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-async def _tell(client: EngineClient, name: str, options: Namespace, terminal: Terminal) -> int:
+async def tell_added(client: EngineClient, name: str, options: Namespace, terminal: Terminal) -> int:
     """What has become of the new server."""
     server = await client.server(name)
     if server.enabled and server.start == "at-launch":

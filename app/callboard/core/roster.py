@@ -378,6 +378,12 @@ class LogLimits(Model):
     payload_kb: Annotated[int, Field(ge=0, le=64 * 1024)] = 64
 
 
+class RegistryPlace(Model):
+    """Where servers are searched: the address of a registry, or a file or folder; "" for the one of the resources."""
+
+    url: Text = ""
+
+
 class Settings(Model):
     """Everything in the roster that is not a server.
 
@@ -388,6 +394,7 @@ class Settings(Model):
     gateway: Gateway = Gateway()
     log: LogLimits = LogLimits()
     storage: Annotated[Text, AfterValidator(_storage)] = ""
+    registry: RegistryPlace = RegistryPlace()
 
 
 @dataclass(frozen=True)

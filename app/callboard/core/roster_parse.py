@@ -20,6 +20,7 @@ from callboard.core.roster import (
     LocalEntry,
     LogLimits,
     Model,
+    RegistryPlace,
     RemoteEntry,
     Restart,
     Roster,
@@ -43,6 +44,7 @@ _GROUPS: dict[str, type[Model]] = {
     "tools": Tools,
     "gateway": Gateway,
     "log": LogLimits,
+    "registry": RegistryPlace,
 }
 # What other programs call the same thing.
 _OTHER_WORDS = {

@@ -53,9 +53,12 @@ from callboard.engine.gateway.app import ControlApi, GatewayApp
 from callboard.engine.gateway.clients import ClientTokens
 from callboard.engine.gateway.mcp import McpEndpoint
 from callboard.engine.gateway.server import HOST, GatewayServer, listen
+from callboard.engine.machine import Machine
 from callboard.engine.manual_call import call_tool
 from callboard.engine.masking import Masking
 from callboard.engine.output import OutputLog
+from callboard.engine.registry.bundles import Bundles
+from callboard.engine.registry.registry import Registry
 from callboard.engine.relay.catalogue import TOOLS
 from callboard.engine.relay.relay import Relay
 from callboard.engine.roster_file import RosterFile
@@ -98,7 +101,10 @@ class Engine:
         self.roster_file = RosterFile(paths.roster, resource("starter-roster.yaml"), self._on_roster)
         self._editor = RosterEditor(self.roster_file, self.secrets)
         self._environment = Environment(os.environ, Path.home())
-        self.shipped_servers = ShippedServers(resource("shipped.yaml"), self._environment, self.secrets)
+        machine = Machine(self._environment, self.secrets)
+        self.shipped_servers = ShippedServers(resource("shipped.yaml"), machine)
+        bundles = Bundles(paths.bundles, Path.home(), self.roster_file.remembered)
+        self.registry = Registry(resource("registry.yaml"), machine, bundles, Path.home(), self._registry_place)
         self._sleep = SleepWatch(self._on_wake)
         self._table = ServerTable(
             self.output,
@@ -171,6 +177,7 @@ class Engine:
             self.relay.close,
             self._table.close,
             self._close_gateway,
+            self._close_bundles,
             self._environment.close,
             self.call_log.close,
             self._close_storage,
@@ -201,6 +208,10 @@ class Engine:
     async def _end_watching(self) -> None:
         if self._watcher is not None:
             await tasks.cancel_and_wait(self._watcher)
+
+    async def _close_bundles(self) -> None:
+        self.roster_file.forget_edits()
+        await self.registry.bundles.close()
 
     async def _close_gateway(self) -> None:
         for timer in (self._flush_timer, self._counting):
@@ -420,12 +431,16 @@ class Engine:
         kept = roster.settings.log
         self.call_log.keep(payload=kept.payload_kb * 1024, age=kept.max_age_days * 86400, size=kept.max_size_mb * MIB)
         gone = self._table.apply(roster)
+        self.registry.bundles.collect_soon()
         for name in gone:
             self.bus.publish("server-removed", {"name": name})
         for name in roster.servers:
             self._changed_server(name)
         self.bus.publish("roster", self.roster_view())
         self._changed_engine()
+
+    def _registry_place(self) -> str:
+        return self.roster_file.roster.settings.registry.url
 
     def _on_catalogue(self, name: str) -> None:
         self.bus.publish("tools", {"server": name})

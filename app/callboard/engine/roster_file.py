@@ -78,6 +78,20 @@ class RosterFile:
             starter=self.starter,
         )
 
+    def remembered(self) -> list[dict[str, Any]] | None:
+        """Every entry of the roster, and those that taking an edit back could bring there again.
+
+        None where the file as it is now is not in force: it may hold others.
+        """
+        if self.problem is not None:
+            return None
+        states = (state for step in self._undo.values() for state in (step.before, step.after))
+        return [*self.roster.written.values(), *(state.entry for state in states if state.entry is not None)]
+
+    def forget_edits(self) -> None:
+        """No edit can be taken back any more."""
+        self._undo.clear()
+
     async def load(self) -> None:
         """Read the file for the first time; where there is none, write the starter roster. Never raises for what the
         file holds: see :attr:`problem`.

@@ -15,6 +15,7 @@ class Paths:
     state: Path
     logs: Path
     runtime: Path
+    data: Path
 
     @property
     def roster(self) -> Path:
@@ -47,13 +48,18 @@ class Paths:
         return self.state / "calls.sqlite3"
 
     @property
+    def bundles(self) -> Path:
+        """Unpacked bundles, a folder for each."""
+        return self.data / "bundles"
+
+    @property
     def window_settings(self) -> Path:
         """Geometry and columns of the window."""
         return self.state / "window.ini"
 
     def create(self) -> None:
         """Make the folders, readable by the owner alone."""
-        for folder in (self.config, self.state, self.logs, self.runtime):
+        for folder in (self.config, self.state, self.logs, self.runtime, self.data):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
@@ -62,7 +68,7 @@ def find_paths() -> Paths:
     home = os.environ.get("CALLBOARD_HOME")
     if home:
         root = Path(home).expanduser().absolute()
-        return Paths(config=root / "config", state=root / "state", logs=root / "logs", runtime=root / "runtime")
+        return Paths(*(root / name for name in ("config", "state", "logs", "runtime", "data")))
     import platformdirs  # 20 ms, and not needed where CALLBOARD_HOME is set
 
     dirs = platformdirs.PlatformDirs(APP, appauthor=False)
@@ -71,6 +77,7 @@ def find_paths() -> Paths:
         state=Path(dirs.user_state_dir),
         logs=Path(dirs.user_log_dir),
         runtime=_runtime_dir(),
+        data=Path(dirs.user_data_dir),
     )
 
 

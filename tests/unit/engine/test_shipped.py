@@ -12,8 +12,9 @@ import pytest
 
 from callboard.api.schema import ShippedView
 from callboard.engine.environment import Environment
+from callboard.engine.machine import Machine, browser_places
 from callboard.engine.secrets.store import SecretStore
-from callboard.engine.shipped import ShippedServers, browser_places
+from callboard.engine.shipped import ShippedServers
 from callboard.system.resources import resource
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="programs as POSIX has them")
@@ -33,11 +34,15 @@ async def secrets(tmp_path: Path) -> AsyncIterator[SecretStore]:
     store.close()
 
 
-def servers(programs: Path, secrets: SecretStore, **variables: str) -> ShippedServers:
+def machine(programs: Path, secrets: SecretStore, **variables: str) -> Machine:
     own = {"PATH": str(programs), "HOME": str(programs.parent), **variables}
     environment = Environment(own, programs.parent)
     environment.variables = {**environment.variables, "PATH": str(programs)}  # without the usual folders
-    return ShippedServers(resource("shipped.yaml"), environment, secrets)
+    return Machine(environment, secrets)
+
+
+def servers(programs: Path, secrets: SecretStore, **variables: str) -> ShippedServers:
+    return ShippedServers(resource("shipped.yaml"), machine(programs, secrets, **variables))
 
 
 def script(folder: Path, name: str, text: str) -> None:
@@ -69,7 +74,7 @@ async def test_programs_are_looked_for_on_the_path_of_servers(programs: Path, se
 async def test_a_program_that_never_answers_is_ended(
     programs: Path, secrets: SecretStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("callboard.engine.shipped._ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr("callboard.engine.machine._ANSWER_SECONDS", 0.2)
     script(programs, "npx", "exit 0")
     script(programs, "node", "/bin/sleep 600")
 
@@ -122,7 +127,7 @@ async def test_libraries_that_a_program_links_to_and_that_are_not_here_are_named
 ) -> None:
     if shutil.which("ldd") is None:
         pytest.skip("there is no ldd")
-    shipped = servers(programs, secrets)
+    here = machine(programs, secrets)
     for name in ("ldd", "sh", "cat", "bash"):
         (programs / name).symlink_to(shutil.which(name) or f"/bin/{name}")
     whole = Path("/bin/ls").resolve()
@@ -130,9 +135,9 @@ async def test_libraries_that_a_program_links_to_and_that_are_not_here_are_named
     broken.write_bytes(whole.read_bytes().replace(b"libc.so.6\0", b"libq.so.6\0"))
     broken.chmod(0o755)
 
-    assert await shipped.missing_libraries(whole) == ()
-    assert await shipped.missing_libraries(broken) == ("libq.so.6",)
-    assert await shipped.missing_libraries(tmp_path / "gone") == ()
+    assert await here.missing_libraries(whole) == ()
+    assert await here.missing_libraries(broken) == ("libq.so.6",)
+    assert await here.missing_libraries(tmp_path / "gone") == ()
 
 
 def test_a_browser_is_where_its_installer_puts_it() -> None:

@@ -16,7 +16,7 @@ joined to the others here. Shapes stand in ``callboard.api.schema`` or a schema 
 
 from typing import Any, Final
 
-from callboard.api.routes import calls, clients, engine, roster, secrets, servers, sign_in
+from callboard.api.routes import calls, clients, engine, registry, roster, secrets, servers, sign_in
 from callboard.api.routes.document import document
 from callboard.api.routes.route import Route
 from callboard.engine.engine import Engine
@@ -32,6 +32,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *servers.ROUTES,
     *sign_in.ROUTES,
     *roster.ROUTES,
+    *registry.ROUTES,
     *secrets.ROUTES,
     *calls.ROUTES,
     *clients.ROUTES,

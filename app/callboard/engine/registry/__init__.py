@@ -1,0 +1,1 @@
+"""Registries of servers and bundles: reading, fetching and unpacking what others made."""
