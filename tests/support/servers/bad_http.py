@@ -10,7 +10,13 @@ busy             answers 429 with Retry-After: 1 to the first tools/call
 status N         answers N to everything, with a page of HTML
 call-status N    answers N to tools/call
 document N       answers N and a document {"error": "not found"} to tools/call
-html             answers tools/call with 200 and a page of HTML
+html             answers tools/call with 200 and a page of HTML; page: everything
+nothing          answers everything with 200 and nothing; accepted-all: with 202
+gzip             compresses its answers
+nolength         says nothing of the length of its answers, and closes the connection behind each
+closing          closes the connection behind each answer without having said so
+bignum           has numbers beyond 2^53 in its results
+silent           opens a stream for tools/call, and says nothing on it
 batch            answers with an array of messages
 bom              begins its JSON with a byte-order mark
 accepted         answers tools/call with 202 and nothing
@@ -23,6 +29,7 @@ tiny             streams the answer byte by byte, with comments, CR LF and data 
 relist           says on the stream of a call that the tools changed
 """
 
+import gzip
 import json
 import os
 import socket
@@ -90,6 +97,10 @@ class Handler(BaseHTTPRequestHandler):
         state["counts"][method] = state["counts"].get(method, 0) + 1
         if HOW == "status":
             self.reply(int(REST[0]), PAGE, "text/html")
+        elif HOW == "page":
+            self.reply(200, PAGE, "text/html")
+        elif HOW in ("nothing", "accepted-all"):
+            self.reply(200 if HOW == "nothing" else 202)
         elif HOW == "redirect" and self.path != "/real":
             self.reply(307, Location="/real")
         elif HOW == "away" and self.path != "/real":
@@ -141,8 +152,25 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, request, **headers):
         found = self.message(request)
+        if HOW == "bignum":
+            found["result"]["big"] = 2**63 + 1
         body = json.dumps([found] if HOW == "batch" else found).encode()
+        if HOW == "gzip":
+            body, headers = gzip.compress(body), {**headers, "Content_Encoding": "gzip"}
+        if HOW == "nolength":
+            self.reply_without_length(body)
+            return
         self.reply(200, b"\xef\xbb\xbf" + body if HOW == "bom" else body, **headers)
+        if HOW == "closing":
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_WR)
+
+    def reply_without_length(self, body):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(body)
+        self.close_connection = True
 
     def call(self, request):
         handler = getattr(self, "call_" + HOW.replace("-", "_"), None)
@@ -181,6 +209,10 @@ class Handler(BaseHTTPRequestHandler):
         self.stream()
         note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "so far"}}
         self.write(f"data: {json.dumps(note)}\n\n")
+
+    def call_silent(self, request):
+        self.stream()
+        threading.Event().wait()
 
     def call_resumable(self, request):
         self.stream()

@@ -64,7 +64,11 @@ def text_of(result: Any) -> str:
 # ---- odd answers that can be understood
 
 
-@pytest.mark.parametrize("how", ["redirect", "batch", "bom", "text-id", "null-id", "resumable", "tiny", "busy"])
+ODD = ["redirect", "batch", "bom", "text-id", "null-id", "resumable", "tiny", "busy"]
+ODD += ["gzip", "nolength", "closing", "bignum"]
+
+
+@pytest.mark.parametrize("how", ODD)
 async def test_an_odd_answer_is_understood(how: str) -> None:
     async with bad(how) as (upstream, _):
         assert text_of(await ask(upstream, text="a")) == "a"
