@@ -1,4 +1,4 @@
-"""What an engine must survive: a full disk, folders that cannot be written, and servers that refuse to end."""
+"""What an engine must survive: a full disk, folders that cannot be written, a clock that is set, stubborn servers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from callboard.core.errors import CallboardError
 from tests.support.engine import EngineProcess, entry, fixture_entry
 from tests.support.mcp_client import mcp_client, text_of
 from tests.support.processes import is_running, odd_server, pid_in, until
@@ -106,3 +107,52 @@ async def test_servers_that_refuse_to_end_do_not_make_the_end_late(
         log = (engine.paths.logs / "engine.log").read_text()
         assert "longer than" not in log, "it has five seconds"
         assert "Not ended within" not in log
+
+
+class EngineWithAClock(EngineProcess):
+    """An engine whose wall clock is off by as many seconds as :attr:`clock` says."""
+
+    program = """
+import pathlib, sys, time
+file, real = pathlib.Path(sys.argv[1]), time.time
+time.time = lambda: real() + float(file.read_text() or 0)
+sys.argv = ["callboard", "engine"]
+from callboard.engine_main import main
+raise SystemExit(main())
+"""
+
+    def __init__(self, home: Path, servers: dict[str, dict[str, object]]) -> None:
+        super().__init__(home, servers)
+        self.clock = home / "clock"
+        self.clock.write_text("0")
+        self.command = (sys.executable, "-c", self.program, str(self.clock))
+
+    def set_clock(self, seconds: float) -> None:
+        """Set the wall clock so far from the right time."""
+        new = self.clock.with_suffix(".new")
+        new.write_text(f"{seconds}")
+        new.replace(self.clock)
+
+
+async def test_a_clock_that_is_set_stops_nothing(callboard_home: Path, tmp_path: Path) -> None:
+    """Neither a pause before a restart, nor the time limit of a call, nor the end of one that nobody uses."""
+    roster = {
+        "dies": entry(*odd_server(), restart={"delay": 0.5}, timeouts={"call": 2}),
+        "lazy": entry(*odd_server("--mark", tmp_path / "starts"), start="on-demand", timeouts={"idle": 0.5}),
+    }
+    async with EngineWithAClock(callboard_home, roster) as engine:
+        for number, days in enumerate((0, 400, -400, 20_000), start=1):
+            before = await engine.wait_for("dies", "ready")
+            with pytest.raises(CallboardError, match="ended"):
+                await engine.client.call_tool("dies", "exit", {"code": 3})
+            engine.set_clock(days * 86_400)
+            after = await engine.wait_for_view("dies", lambda view, number=number: view.restarts == number)
+            await engine.wait_for("dies", "ready")
+            assert after.pid != before.pid
+            with pytest.raises(CallboardError, match="did not answer within 2 s"):
+                await engine.client.call_tool("dies", "sleep", {"seconds": 3})
+            assert (await engine.client.call_tool("lazy", "echo", {"text": "x"}))["content"][0]["text"] == "x"
+            assert (await engine.wait_for("lazy", "stopped")).reason == "not used for 0.5 s"
+            assert (await engine.client.engine()).calls_last_hour >= 1
+            assert (await engine.client.server("dies")).state == "ready"
+    assert "Traceback" not in engine.output.read_text()
