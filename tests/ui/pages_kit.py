@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from callboard.api.agent_schema import ConversationsView
 from callboard.api.schema import CallDetail, CallPage, CallView, LogLine, LogPage, ToolView
 from callboard.core.errors import CallboardError
 from tests.ui.conftest import NOW, HandClient, call_view
@@ -32,6 +33,7 @@ class FakeEngine(HandClient):
         self.payloads: dict[int, dict[str, Any]] = {}
         self.tool_lists: dict[str, list[ToolView]] = {}
         self.log_pages: dict[str, list[LogLine]] = {}
+        self.conversation_views: dict[str, ConversationsView] = {}
         self.dropped = 0
         self.hold: asyncio.Event | None = None
         self.error: CallboardError | None = None
@@ -73,6 +75,14 @@ class FakeEngine(HandClient):
     async def tools(self, name: str) -> list[ToolView]:
         answer: list[ToolView] = await self._answer(list(self.tool_lists.get(name, [])), "tools", name)
         return answer
+
+    async def conversations(self, name: str) -> ConversationsView:
+        known = self.conversation_views.get(name, ConversationsView(running=False))
+        answer: ConversationsView = await self._answer(known, "conversations", name)
+        return answer
+
+    async def reload(self, name: str) -> None:
+        await self._answer(None, "reload", name)
 
     async def log(self, name: str, *, after: int = 0, limit: int = 5000) -> LogPage:
         kept = self.log_pages.get(name, [])

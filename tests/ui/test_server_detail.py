@@ -8,21 +8,23 @@ import pytest
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QSignalSpy, QTest
-from PySide6.QtWidgets import QLabel, QPushButton, QTextBrowser, QToolButton, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QTableView, QTextBrowser, QToolButton, QWidget
 
-from callboard.api.schema import Figures, FiguresView, LastExit, ToolView
+from callboard.api.agent_schema import ConversationsView, ConversationView
+from callboard.api.schema import Figures, FiguresView, LastExit, ServerView, ToolView
 from callboard.core.errors import CallboardError
 from callboard.core.health import State
 from callboard.ui.actions import ServerActions
 from callboard.ui.icons import Icons
 from callboard.ui.models.roles import Role
 from callboard.ui.server_detail import ServerDetail
+from callboard.ui.server_menu import build_menu
 from callboard.ui.tabs.overview import details
 from callboard.ui.tabs.tool_page import tool_html
 from callboard.ui.theme import Theme, ThemeChoice
 from callboard.ui.widgets.facts import Facts
 from callboard.ui.widgets.json_view import JsonView
-from tests.ui.conftest import HandLink, server_view, until
+from tests.ui.conftest import HandLink, call_view, server_view, until
 from tests.ui.pages_kit import FakeEngine
 
 LEFT = Qt.MouseButton.LeftButton
@@ -368,3 +370,96 @@ class TestConfiguration:
         assert detail.configuration.count() == 1
         link.connect_by_hand(server_view("files"))
         assert detail.configuration.count() == 0
+
+
+def agent_view(**fields: object) -> ServerView:
+    return server_view("files", kind="agent", transport="agent", pid=77, **fields)
+
+
+def held(*clients: str, agent: str = "counter", **fields: int) -> ConversationsView:
+    told = [
+        ConversationView(id=f"c_{number}", agent=agent, client=client, turns=number + 1, used=time.time() - 90)
+        for number, client in enumerate(clients)
+    ]
+    return ConversationsView(running=True, conversations=told, **({"held": len(told), "limit": 500} | fields))
+
+
+def cells(detail: ServerDetail) -> list[list[str]]:
+    """What the table of conversations shows."""
+    table = detail.overview.findChild(QTableView)
+    assert table is not None
+    model = table.model()
+    columns = [column for column in range(model.columnCount()) if not table.isColumnHidden(column)]
+    return [[model.index(row, column).data() for column in columns] for row in range(model.rowCount())]
+
+
+class TestAgent:
+    async def test_its_conversations_are_shown_as_they_are_now(
+        self, detail: ServerDetail, engine: FakeEngine, link: HandLink
+    ) -> None:
+        engine.conversation_views["files"] = held("vscode", "cursor", stored=12)
+        detail.show_server(agent_view())
+        await until(lambda: "2 conversations of at most 500, 12 stored" in visible_text(detail))
+        assert cells(detail) == [["vscode", "1", "1 min ago", "c_0"], ["cursor", "2", "1 min ago", "c_1"]]
+        engine.conversation_views["files"] = held("vscode")
+        link.say("calls", {"calls": [call_view(1, server="files")]})
+        await until(lambda: "1 conversation of at most 500" in visible_text(detail))
+        engine.conversation_views["files"] = ConversationsView(running=True, limit=500)
+        link.say("calls", {"calls": [call_view(2, server="other")]})
+        link.say("calls", {"calls": [call_view(3, server="files")]})
+        await until(lambda: "No conversations" in visible_text(detail))
+        detail.show_tab(ServerDetail.TOOLS)
+        asked = len(engine.questions)
+        link.say("calls", {"calls": [call_view(4, server="files")]})
+        detail.show_tab(ServerDetail.OVERVIEW)
+        await until(lambda: ("conversations", "files") in engine.questions[asked:])
+
+    async def test_several_agents_of_a_server_are_told_apart(self, detail: ServerDetail, engine: FakeEngine) -> None:
+        both = [*held("vscode").conversations, *held("vscode", agent="dice").conversations]
+        engine.conversation_views["files"] = ConversationsView(running=True, held=2, limit=0, conversations=both)
+        detail.show_server(agent_view())
+        await until(lambda: "2 conversations" in visible_text(detail))
+        assert [row[1] for row in cells(detail)] == ["counter", "dice"]
+
+    async def test_other_servers_and_stopped_agents_have_none(self, detail: ServerDetail, engine: FakeEngine) -> None:
+        engine.conversation_views["files"] = held("vscode")
+        detail.show_server(agent_view())
+        await until(lambda: button(detail.overview, "Reload").isVisible())
+        for view in (server_view("files"), server_view("files", State.STOPPED, kind="agent")):
+            detail.show_server(view)
+            assert not button(detail.overview, "Reload").isVisible()
+
+    async def test_reload_asks_the_engine_and_says_how_it_went(
+        self, detail: ServerDetail, engine: FakeEngine, actions: ServerActions
+    ) -> None:
+        said, failed = QSignalSpy(actions.said), QSignalSpy(actions.failed)
+        engine.conversation_views["files"] = held("vscode")
+        detail.show_server(agent_view())
+        reload = button(detail.overview, "Reload")
+        engine.hold = asyncio.Event()
+        QTest.mouseClick(reload, LEFT)
+        assert (reload.text(), reload.isEnabled()) == ("Reloading …", False)
+        actions.reload("files")
+        engine.conversation_views["files"] = held("vscode", "cursor")
+        engine.hold.set()
+        await until(lambda: said.count() == 1)
+        assert said.at(0) == ["files was loaded anew"]
+        assert engine.questions.count(("reload", "files")) == 1
+        assert (reload.text(), reload.isEnabled()) == ("Reload", True)
+        await until(lambda: "2 conversations" in visible_text(detail))
+        engine.hold, engine.error = None, CallboardError("agent-load", "Line 3 is wrong.")
+        QTest.mouseClick(reload, LEFT)
+        await until(lambda: failed.count() == 1)
+        assert failed.at(0)[0].message == "Line 3 is wrong."
+        assert reload.isEnabled()
+
+    async def test_the_menu_has_it_for_agents_that_run(self, detail: ServerDetail, actions: ServerActions) -> None:
+        for view, shown in (
+            (server_view("files"), None),
+            (agent_view(), True),
+            (server_view("files", State.STOPPED, kind="agent"), False),
+        ):
+            menu = build_menu(view, actions, True, detail)
+            found = {action.text(): action.isEnabled() for action in menu.actions()}
+            menu.deleteLater()
+            assert found.get("Reload agent") == shown

@@ -88,7 +88,7 @@ def make_server(
     )
     server.add_provider(front)
     front.announce_by(server)
-    if settings.gateway:
+    if settings.server:
         front.obey_engine(server)
     return server
 

@@ -73,7 +73,8 @@ class WorkerLink:
         """Start the process, which gets ready for :meth:`load` by itself. Raises AgentError."""
         python = python or sys.executable
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8:backslashreplace"}
-        environment.pop("CALLBOARD_AGENT", None)  # params may be secret, and the agent has them anyway
+        for ours in ("CALLBOARD_AGENT", "CALLBOARD_HOME"):  # params may be secret, and the agent has them anyway
+            environment.pop(ours, None)
         try:
             self._process = await asyncio.create_subprocess_exec(
                 python,

@@ -368,11 +368,14 @@ async def _settled(keeper: Keeper) -> AgentError | None:
 
 
 def _file_of(settings: AgentSettings) -> Path:
-    """Where an agent's conversations are kept: a file for each agent in each folder that it is served from."""
+    """Where an agent's conversations are kept: a file for each server, else for each folder an agent is served from."""
+    folder = find_paths().state / "agents"
+    if settings.server:
+        return folder / f"{settings.server}.sqlite3"
     place = "\0".join((*settings.agent, str(Path.cwd())))
     mark = hashlib.blake2b(place.encode("utf-8", "replace"), digest_size=6).hexdigest()
     name = proper_name(settings.agent[0].rpartition(":")[2] or "agent")
-    return find_paths().state / "agents" / f"{name}-{mark}.sqlite3"
+    return folder / f"{name}-{mark}.sqlite3"
 
 
 def worker_maker(settings: AgentSettings, spec: str) -> MakeLink:

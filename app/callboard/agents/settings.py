@@ -68,7 +68,8 @@ class AgentSettings:
     heartbeat: float = 10.0  # seconds of silence after which a call says that it still runs; 0: never
     limits: Limits = Limits()
     hide: tuple[str, ...] = ()  # values that no message may hold
-    gateway: bool = False  # run by the engine, which says in _meta who calls
+    server: str = ""  # its name in the roster, if the engine runs it
+    gateway: bool = False  # run by the engine for all clients: it says in _meta who calls
 
     @property
     def is_persistent(self) -> bool:
@@ -174,7 +175,7 @@ def _overrides(environment: Mapping[str, str], given: Mapping[str, Any]) -> dict
     found: dict[str, Any] = {}
     for each in fields(AgentSettings):
         text = environment.get(PREFIX + each.name.upper())
-        if text is not None and each.name not in ("hide", "gateway"):
+        if text is not None and each.name not in ("hide", "server", "gateway"):
             found[each.name] = _from_text(each.name, text)
     limits = dict(given.get("limits") or {})
     for each in fields(Limits):

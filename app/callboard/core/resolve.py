@@ -39,6 +39,7 @@ _AGENT_SETTINGS = (
     "heartbeat",
     "limits",
 )
+HOME_VARIABLE = "CALLBOARD_HOME"  # where an agent's conversations are kept, beside our other files
 AGENT_CONFIG = "CALLBOARD_AGENT"  # JSON in the environment, because params may hold secrets and argv is public
 
 
@@ -80,8 +81,8 @@ class Values:
         return _with_home(self.fill(text), self.home)
 
 
-def resolve(entry: AnyEntry, values: Values) -> Launch:
-    """What starts or reaches the server of ``entry``.
+def resolve(entry: AnyEntry, values: Values, server: str = "") -> Launch:
+    """What starts or reaches the server of ``entry``, which has the name ``server`` in the roster.
 
     Raises ``env-unset``, ``secret-missing`` or ``entry-invalid`` (a relative working folder, a header value of more
     than one line).
@@ -92,8 +93,9 @@ def resolve(entry: AnyEntry, values: Values) -> Launch:
     cwd = _folder(entry.cwd, values)
     if isinstance(entry, LocalEntry):
         return LocalLaunch((values.path(entry.command), *map(values.fill, entry.args)), env, cwd)
-    config = json.dumps(_agent_config(entry, values))
-    return LocalLaunch((values.python, "-m", AGENT_HOST), {**env, AGENT_CONFIG: config}, cwd)
+    config = json.dumps({**_agent_config(entry, values), "server": server})
+    ours = {name: values.env[name] for name in (HOME_VARIABLE,) if name in values.env}
+    return LocalLaunch((values.python, "-m", AGENT_HOST), {**env, **ours, AGENT_CONFIG: config}, cwd)
 
 
 def _agent_config(entry: AgentEntry, values: Values) -> dict[str, Any]:

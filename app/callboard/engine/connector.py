@@ -84,7 +84,8 @@ class Connector:
             with _telling(on_wait, "waiting for the keyring"):
                 secrets = await services.secrets_lookup(needed)
         environment = services.environment
-        launch = resolve(self.entry, Values(environment.own, secrets, services.python, environment.home))
+        values = Values(environment.own, secrets, services.python, environment.home)
+        launch = resolve(self.entry, values, self.name)
         if services.unlock is not None:
             with _telling(on_wait, "waiting for the keyring"):
                 await services.unlock(self.name, launch)

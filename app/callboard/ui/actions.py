@@ -32,10 +32,12 @@ class ServerActions(QObject):
     callRequested = Signal(int)  # show this call of the call log
     failed = Signal(object)  # CallboardError
     said = Signal(str)  # something was done that the window should say
+    reloadingChanged = Signal(str)  # the agents of this server are being loaded anew, or were
 
     def __init__(self, link: EngineLink, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._link = link
+        self.reloading: set[str] = set()  # servers whose agents are being loaded anew
         self._to_copy: tuple[str, str] | None = None
         app = QGuiApplication.instance()
         if isinstance(app, QGuiApplication):
@@ -55,6 +57,23 @@ class ServerActions(QObject):
     def restart(self, name: str) -> None:
         """Stop a server and start it again."""
         self._act(name, "restart")
+
+    def reload(self, name: str) -> None:
+        """Load a server's Python agents anew while it runs."""
+        if name in self.reloading:
+            return
+        self.reloading.add(name)
+        self.reloadingChanged.emit(name)
+
+        def ended(error: CallboardError | None = None) -> None:
+            self.reloading.discard(name)
+            self.reloadingChanged.emit(name)
+            if error is not None:
+                self.failed.emit(error)
+            else:
+                self.said.emit(self.tr("{server} was loaded anew").format(server=name))
+
+        self._link.request(lambda client: client.reload(name), lambda _: ended(), ended, name=f"reload {name}")
 
     def retry(self, name: str) -> None:
         """Start a failed or waiting server now, with its counter cleared."""

@@ -42,6 +42,9 @@ def build_menu(view: ServerView, actions: ServerActions, enabled: bool, parent: 
         add(translate("ServerMenu", "Start"), "S", can_start(view), lambda: actions.start(name))
     add(translate("ServerMenu", "Restart"), "R", can_stop(view), lambda: actions.restart(name))
     add(translate("ServerMenu", "Reset restart counter"), "", view.attempt > 0, lambda: actions.reset(name))
+    if view.kind == "agent":
+        usable = view.state in (State.READY, State.DEGRADED) and name not in actions.reloading
+        add(translate("ServerMenu", "Reload agent"), "", usable, lambda: actions.reload(name))
     if view.enabled:
         add(translate("ServerMenu", "Disable"), "", True, lambda: actions.disable(name))
     else:

@@ -112,6 +112,7 @@ async def test_conversations_outlive_a_restart(callboard_home: Path) -> None:
         async with mcp_client(engine, "counter", mode=MODERN) as client:
             named = {"request": "1", "conversation": first.structured_content["conversation"]}
             assert text_of(await client.call_tool("counter", named)) == "The count is 42 after 3 calls."
+    assert (callboard_home / "state" / "agents" / "counter.sqlite3").exists()
 
 
 async def test_a_busy_agent_holds_up_nobody_else(callboard_home: Path, tmp_path: Path) -> None:

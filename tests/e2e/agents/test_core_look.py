@@ -54,7 +54,8 @@ async def test_the_command_line_lists(callboard_home: Path) -> None:
 
 async def test_what_an_agents_server_holds(callboard_home: Path) -> None:
     """For the person, through API and command line; no client may ask for it, whatever it says of itself."""
-    servers = {"counter": {"agent": f"{EXAMPLES}/counter.py:counter"}, "files": fixture_entry("one")}
+    counter = {"agent": f"{EXAMPLES}/counter.py:counter"}
+    servers = {"counter": counter, "each": {**counter, "sharing": "per-client"}, "files": fixture_entry("one")}
     async with EngineProcess(callboard_home, servers) as engine:
         await ready(engine, *servers)
         command = CommandLine(callboard_home)
@@ -79,6 +80,11 @@ async def test_what_an_agents_server_holds(callboard_home: Path) -> None:
                 for meta in ({}, {"callboard/client": None}, {"_meta": {}}):
                     refused = await client.request(method, {"_meta": meta})
                     assert refused["error"]["code"] == -32601
+        async with mcp_client(engine, "each", mode=LEGACY) as ann:
+            await ann.call_tool("counter", {"request": "1"})
+            assert [each.turns for each in (await engine.client.conversations("each")).conversations] == [1]
+            await engine.client.reload("each")
+            assert text_of(await ann.call_tool("counter", {"request": "1"})) == "The count is 2 after 2 calls."
         for name, code in (("files", 1), ("nobody", 4)):
             refused = await command("agent", "conversations", name)
             assert (refused.code, refused.out) == (code, "")

@@ -1,6 +1,7 @@
 """From an entry to what starts its server."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,15 +125,17 @@ def test_an_agent_gets_its_configuration_where_other_users_cannot_read_it() -> N
     agent = entry(
         agent="my:Agent", params={"key": "${secret:key}", "deep": [{"n": 1, "h": "${env:HOST}"}]}, env={"A": "b"}
     )
-    launch = resolve(agent, VALUES)
+    values = replace(VALUES, env={**VALUES.env, "CALLBOARD_HOME": "/srv/callboard"})
+    launch = resolve(agent, values, "mine")
     assert isinstance(launch, LocalLaunch)
     assert launch.argv == ("/usr/bin/python3", "-m", "callboard.agents.host")
-    assert launch.env["A"] == "b"
+    assert (launch.env["A"], launch.env["CALLBOARD_HOME"]) == ("b", "/srv/callboard")
     assert json.loads(launch.env[AGENT_CONFIG]) == {
         "agent": "my:Agent",
         "python": "/usr/bin/python3",
         "params": {"key": "s3cr3t", "deep": [{"n": 1, "h": "db.local"}]},
         "expose": "tools",
+        "server": "mine",
         "gateway": True,
         "hide": ["s3cr3t"],
     }

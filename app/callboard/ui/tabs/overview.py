@@ -24,6 +24,7 @@ from callboard.ui.engine_link import EngineLink
 from callboard.ui.figures_reader import FiguresReader
 from callboard.ui.icons import Icons
 from callboard.ui.models.servers import tools_text
+from callboard.ui.tabs.agent_box import AgentBox
 from callboard.ui.theme import Theme
 from callboard.ui.widgets.facts import Facts
 
@@ -44,6 +45,7 @@ class OverviewTab(QScrollArea):
         self._state = Facts(theme, icons)
         self._identity = Facts(theme, icons)
         self._exit = _ExitBox(actions)
+        self._agent = AgentBox(link, actions)
         self._add_facts()
         self._state.align_with(self._identity)
         inside = QWidget()
@@ -53,6 +55,7 @@ class OverviewTab(QScrollArea):
         layout.setSpacing(14)
         layout.addWidget(self._state)
         layout.addWidget(self._exit)
+        layout.addWidget(self._agent)
         layout.addWidget(self._identity)
         layout.addStretch(1)
         self.setWidget(inside)
@@ -91,6 +94,7 @@ class OverviewTab(QScrollArea):
         state.set("restarts", restarts_text(view))
         self._show_figures()
         self._exit.show_exit(view)
+        self._agent.show_server(view)
         identity = self._identity
         identity.set("description", view.description)
         identity.set("command", shlex.join(view.command))
@@ -128,6 +132,7 @@ class OverviewTab(QScrollArea):
         self._state.set("uptime", _uptime(view, now))
         self._state.set("retry", self._retry(view, now))
         self._exit.tick(now)
+        self._agent.tick()
 
     def _retry(self, view: ServerView, now: float) -> str:
         if view.next_retry is None:
