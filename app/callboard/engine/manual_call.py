@@ -32,6 +32,8 @@ async def call_tool(relay: Relay, server: str, tool: str, arguments: dict[str, A
         while not await exchange.wait():
             exchange.messages.clear()
             exchange.streaming = False
+        if exchange.kept is not None:
+            await exchange.kept.wait()
     finally:
         if not exchange.done:
             exchange.cancel("the caller went away")

@@ -45,6 +45,10 @@ class CallStore(Protocol):
     def notices(self) -> Mapping[str, Notice]:
         """What a person should know, by code."""
 
+    @property
+    def is_awaited(self) -> bool:
+        """True where an answer goes to its client only once the call stands here. Any thread."""
+
     def open(self) -> None:
         """Make ready for calls."""
 

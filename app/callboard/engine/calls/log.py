@@ -16,17 +16,17 @@ from callboard.api.schema import CallDetail, CallPage, CallStatus, CallView, Not
 from callboard.core.errors import FIXES, CallboardError
 from callboard.engine.calls.backing import CallReader, CallStore, Filter, QuestionInterruptedError
 from callboard.engine.calls.reader import Reader
-from callboard.engine.calls.record import OVERHANG, CallRecord, Limits, Row, cut_utf8
+from callboard.engine.calls.record import OVERHANG, CallRecord, Limits
+from callboard.engine.calls.redacting import Redact, stored
 from callboard.engine.calls.store import Store
 
 T = TypeVar("T")
-Redact = Callable[[bytes], bytes]
 
 log = logging.getLogger(__name__)
 
-_NAME: Final = 500  # characters kept of a client's, server's or tool's name (a resource's URI can be long)
 _FLUSH_WAIT: Final = 2.0
 _CLOSE_WAIT: Final = 5.0
+_KEPT_WAIT: Final = 1.0  # for which an answer waits at most, where answers wait for the log
 
 
 @dataclass(slots=True)
@@ -37,6 +37,8 @@ class _Batch:
     payload: int = 0  # bytes
     done: Callable[[], None] | None = None
     last: bool = False
+    kept: asyncio.Event | None = None  # answers wait for it
+    overdue: asyncio.TimerHandle | None = None
 
 
 class CallLog:
@@ -48,6 +50,10 @@ class CallLog:
     ``begin`` and ``end`` cost a few microseconds and never wait for the disk. ``on_calls`` gets the newest state of
     the calls that changed, one batch at a time, at most every ``limits.interval`` seconds, already redacted; nothing
     is prepared while ``wanted`` is false.
+
+    Where calls are kept for several engines, an answer waits until its call stands there (``record.kept``): a batch is
+    written as soon as the one before is. It waits a second at most, and not at all from then on until the place is
+    well again.
     """
 
     def __init__(
@@ -80,6 +86,11 @@ class CallLog:
         self._missed = 0
         self._behind: Notice | None = None
         self._last_call: dict[str, float] = {}
+        self._kept: asyncio.Event | None = None  # of the batch that is being filled
+        self._overdue: asyncio.TimerHandle | None = None
+        self._hasty = False  # an answer waited too long
+        self._news: list[CallView] = []  # not told yet
+        self._news_timer: asyncio.TimerHandle | None = None
 
     # life
 
@@ -119,6 +130,8 @@ class CallLog:
             log.warning("The call log could not be closed within %g seconds", _CLOSE_WAIT)
         else:
             thread.join(_CLOSE_WAIT)
+        if self._news_timer is not None:
+            self._tell_news()
 
     @property
     def notices(self) -> list[Notice]:
@@ -162,6 +175,8 @@ class CallLog:
         record.status = status  # last: the thread may look at this record any time
         if record.queued != self._batch:
             self._queue_up(record)
+        if self._store.is_awaited and not self._hasty and self._thread is not None:
+            record.kept = self._await_batch()
 
     def last_call(self, server: str) -> float | None:
         """When the newest call of a server began (seconds since the epoch), in this engine's life."""
@@ -260,11 +275,28 @@ class CallLog:
         elif self._timer is None and self._loop is not None:
             self._timer = self._loop.call_later(self._limits.interval, self._hand_over)
 
+    def _await_batch(self) -> asyncio.Event:
+        """What is set once the batch that is being filled is written, which is seen to at once."""
+        if self._kept is None:
+            loop = asyncio.get_running_loop()
+            self._kept = asyncio.Event()
+            self._overdue = loop.call_later(_KEPT_WAIT, self._wait_no_longer, self._kept)
+            if not self._waiting_calls:  # else it follows the one that is being written
+                if self._timer is not None:
+                    self._timer.cancel()
+                self._timer = loop.call_later(0, self._hand_over)  # with what else ends in this turn of the loop
+        return self._kept
+
+    def _wait_no_longer(self, kept: asyncio.Event) -> None:
+        self._hasty = True
+        kept.set()
+
     def _hand_over(self, done: Callable[[], None] | None = None, last: bool = False) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        batch = _Batch(self._pending, self._pending_payload, done, last)
+        batch = _Batch(self._pending, self._pending_payload, done, last, self._kept, self._overdue)
+        self._kept = self._overdue = None
         self._pending = []
         self._pending_payload = 0
         self._batch += 1
@@ -275,10 +307,28 @@ class CallLog:
     def _written(self, batch: _Batch, views: list[CallView]) -> None:
         self._waiting_calls -= len(batch.records)
         self._waiting_payload -= batch.payload
-        if views and self._on_calls is not None:
-            self._on_calls(views)
+        if batch.kept is not None and batch.overdue is not None:
+            batch.kept.set()
+            batch.overdue.cancel()
+        self._hasty = False
+        if self._kept is not None:
+            self._hand_over()
+        if views:
+            self._news = [*self._news, *views][-self._limits.views :]
+            if batch.kept is None:
+                self._tell_news()
+            elif self._news_timer is None and self._loop is not None:  # such batches come thick and fast
+                self._news_timer = self._loop.call_later(self._limits.interval, self._tell_news)
         if batch.done is not None:
             batch.done()
+
+    def _tell_news(self) -> None:
+        if self._news_timer is not None:
+            self._news_timer.cancel()
+            self._news_timer = None
+        news, self._news = self._news, []
+        if self._on_calls is not None:
+            self._on_calls(news)
 
     def notices_changed(self) -> None:
         """The place where calls are kept has other :attr:`notices`. Any thread."""
@@ -321,7 +371,7 @@ class CallLog:
 
     def _write(self, batch: _Batch) -> list[CallView]:
         try:
-            rows = self._store.write([self._row(record) for record in batch.records])
+            rows = self._store.write([stored(record, self._redact, self._limits) for record in batch.records])
         except Exception:
             # the engine serves calls with or without their log
             log.exception("A batch of %d calls was not logged", len(batch.records))
@@ -329,50 +379,3 @@ class CallLog:
         if not self.wanted or self._on_calls is None:
             return []
         return [row.view(self._store.engine) for row in rows[-self._limits.views :]]
-
-    def _row(self, record: CallRecord) -> Row:
-        status = record.status  # first: see end()
-        arguments, arguments_cut = self._kept(record.arguments, record)
-        ended = status != "running"
-        result, result_cut = self._kept(record.result, record) if ended else (None, False)
-        record.arguments = None
-        if ended:
-            record.result = None
-        tool = record.tool[:_NAME]
-        if record.method == "resources/read":  # a URI may bear a credential
-            tool = self._masked(tool)
-        return Row(
-            record.id,
-            record.started,
-            record.client[:_NAME],
-            record.server[:_NAME],
-            record.method,
-            tool,
-            status,
-            record.duration_ms if ended else None,
-            record.request_bytes,
-            record.response_bytes if ended else 0,
-            self._masked(record.error)[: self._limits.error] if ended and record.error else "",
-            arguments,
-            result,
-            arguments_cut,
-            result_cut,
-        )
-
-    def _kept(self, payload: bytes | None, record: CallRecord) -> tuple[str | None, bool]:
-        """A payload as stored, and whether something of it is missing."""
-        if payload is None:
-            return None, False
-        if not payload:
-            return "", record.cut
-        bound = self._limits.payload
-        masked = self._redact(payload)
-        torn = len(payload) >= bound + OVERHANG
-        if torn:
-            # a secret torn by the copy's end would stand here unmasked, in its last bytes
-            masked = masked[: max(0, len(masked) - OVERHANG)]
-        kept = cut_utf8(masked, bound)
-        return kept.decode("utf-8", "replace"), torn or len(kept) < len(masked)
-
-    def _masked(self, text: str) -> str:
-        return self._redact(text.encode("utf-8", "replace")).decode("utf-8", "replace")

@@ -1,5 +1,6 @@
 """One call on its way into the log, and how much of its payloads is kept."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -44,6 +45,7 @@ class CallRecord:
         "duration_ms",
         "error",
         "id",
+        "kept",
         "method",
         "queued",
         "request_bytes",
@@ -71,6 +73,7 @@ class CallRecord:
         self.arguments: bytes | None = None  # None: already written
         self.result: bytes | None = None
         self.cut = False  # a payload was left out because the disk did not keep up
+        self.kept: asyncio.Event | None = None  # set once its end stands in the log, where answers wait for that
         self.queued = 0  # number of the batch that it is in
 
 

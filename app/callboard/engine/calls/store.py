@@ -64,6 +64,11 @@ class Store:
         """No other engine's calls are here."""
         return ""
 
+    @property
+    def is_awaited(self) -> bool:
+        """No call waits for the disk."""
+        return False
+
     def write(self, rows: list[Row]) -> list[Row]:
         """Keep calls, or the outcome of calls that are kept already."""
         if self._trimmed_to:

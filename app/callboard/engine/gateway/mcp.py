@@ -237,6 +237,8 @@ class McpEndpoint:
         if exchange.cancelled:
             await respond(send, 200, b"", EVENT_STREAM)
             return
+        if exchange.kept is not None:
+            await exchange.kept.wait()
         status = exchange.http_status
         if exchange.modern and answer.error is not None:
             status = _ERROR_STATUS.get(error_code(answer), 200)
@@ -256,6 +258,8 @@ class McpEndpoint:
             if not exchange.messages and exchange.answer is None:
                 await _event(send, KEEP_ALIVE)
         if not exchange.cancelled:
+            if exchange.kept is not None:
+                await exchange.kept.wait()
             await _event(send, sse_event(answer_bytes(exchange.request_id, exchange.answer)))
         await send({"type": "http.response.body", "body": b""})
 
@@ -264,6 +268,8 @@ class McpEndpoint:
         reader = replay.take_over()
         await send({"type": "http.response.start", "status": 200, "headers": list(EVENT_STREAM)})
         while replay.reader == reader:
+            if replay.exchange.kept is not None:
+                await replay.exchange.kept.wait()
             events = replay.after(number)
             number = replay.last
             for event in events:

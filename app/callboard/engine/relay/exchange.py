@@ -66,6 +66,7 @@ class Exchange:
         "expires",
         "http_status",
         "interim",
+        "kept",
         "link",
         "log_rank",
         "messages",
@@ -124,6 +125,7 @@ class Exchange:
         self.link: ServerLink | None = None
         self.request: Request | None = None
         self.record: CallRecord | None = None
+        self.kept: asyncio.Event | None = None  # what the last answer waits for before it may be sent
         self.streaming = False
         self.slow = False  # has lasted longer than a tick: worth watching whether the client is still there
         self.started = time.monotonic()

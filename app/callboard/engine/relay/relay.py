@@ -290,6 +290,7 @@ class Relay:
                 self.call_log.end(record, "failed", result, error_said(result))
             else:
                 self.call_log.end(record, "completed", result)
+        exchange.kept = record.kept
 
     def argument_headers(self, scope: str, params: Params) -> dict[str, Any]:
         """The arguments of a tools/call that must stand in ``Mcp-Param-*`` headers too, by lower-case header name."""

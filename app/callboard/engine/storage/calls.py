@@ -51,6 +51,11 @@ class DatabaseCalls:
         return self._database.name
 
     @property
+    def is_awaited(self) -> bool:
+        """An engine that is killed loses no call whose answer somebody got; a database that is away delays none."""
+        return not self._database.reason
+
+    @property
     def notices(self) -> Mapping[str, Notice]:
         """That the database is away, how many calls wait for it and how many were lost."""
         database, found = self._database, {}

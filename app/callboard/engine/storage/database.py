@@ -115,7 +115,7 @@ class Database:
             return DatabaseSlowError()
         if isinstance(cause, psycopg.errors.UndefinedTable):
             self.number = None  # somebody made the database anew
-        return self._away(" ".join(str(cause or error).split())[:300])
+        return self._away(" ".join(str(cause or error).split())[:300].rstrip("."))
 
     def _away(self, reason: str) -> DatabaseAwayError:
         was, self.reason = self.reason, reason

@@ -26,6 +26,7 @@ class DatabaseReader:
         self._database = database
         self._asking: psycopg.Connection[Any] | None = None
         self._interrupted = False
+        self._counted = 0
 
     def page(self, wanted: Filter, offset: int, limit: int) -> CallPage:
         """Calls from ``offset`` on, oldest first; a negative offset means the last ``limit`` ones."""
@@ -49,10 +50,13 @@ class DatabaseReader:
         return CallDetail(**{**values, "arguments": values["arguments"] or "", "result": values["result"] or ""})
 
     def count_since(self, moment: float) -> int:
-        """How many calls began at ``moment`` (seconds since the epoch) or later."""
-        with self._question() as connection:
+        """How many calls began at ``moment`` (seconds since the epoch) or later; while the database is away, the number
+        that was told last.
+        """
+        with contextlib.suppress(CallboardError), self._question() as connection:
             counted = sql.select(sql.func.count()).select_from(CALLS).where(CALLS.c.started >= moment)
-            return connection.execute(counted).scalar_one()
+            self._counted = connection.execute(counted).scalar_one()
+        return self._counted
 
     def interrupt(self) -> None:
         """Stop the question that runs. The way to the database is another thread's."""

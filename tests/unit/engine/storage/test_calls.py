@@ -13,6 +13,7 @@ from callboard.core.errors import CallboardError
 from callboard.engine.storage.tables import SPAN
 from tests.support.balancer import Balancer
 from tests.support.postgresql import PostgresServer
+from tests.support.processes import until
 from tests.unit.engine.storage.conftest import MakeEngine, SharingEngine
 
 
@@ -70,7 +71,8 @@ async def test_live_calls_have_the_ids_of_the_log(engine: MakeEngine) -> None:
     one.call("fast")
     await one.log.flush()
     page = await one.log.page()
-    assert {view.id: view.status for view in one.views} == {call.id: call.status for call in page.calls}
+    logged = {call.id: call.status for call in page.calls}
+    await until(lambda: {view.id: view.status for view in one.views} == logged, seconds=30)
     assert {view.engine for view in one.views} == {"one"}
 
 
@@ -91,7 +93,7 @@ async def test_calls_wait_while_the_database_is_away(
     with pytest.raises(CallboardError, match="cannot be read") as failed:
         await one.log.page()
     assert failed.value.code == "storage-away"
-    assert len({view.id for view in one.views}) == 201  # the window sees them all the same
+    await until(lambda: len({view.id for view in one.views}) == 201, seconds=30)  # the window sees them all the same
     await wire.restore()
     page = await wait_for_calls(one, lambda page: page.total == 201)
     assert {call.status for call in page.calls} == {"completed"}
@@ -264,3 +266,75 @@ async def _until(condition: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(30):
         while not await condition():  # noqa: ASYNC110
             await asyncio.sleep(0.05)
+
+
+async def test_an_answer_waits_until_its_call_stands_in_the_log(
+    engine: MakeEngine, postgresql: PostgresServer, database: str
+) -> None:
+    one = await engine(interval=600.0)  # no timer writes it
+    record = one.log.begin("vscode", "files", "tools/call", "echo", b"{}")
+    one.log.end(record, "completed", b"{}")
+    assert record.kept is not None
+    async with asyncio.timeout(30):
+        await record.kept.wait()
+    assert postgresql.ask("SELECT status FROM callboard_calls", database=database) == [("completed",)]
+
+
+async def test_calls_that_end_together_are_written_together(
+    engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = await engine()
+    store = one.storage.call_place[0]
+    batches: list[int] = []
+    write = store.write
+    monkeypatch.setattr(store, "write", lambda rows: batches.append(len(rows)) or write(rows))
+
+    async def call(number: int) -> None:
+        for _ in range(20):
+            record = one.log.begin("vscode", "files", "tools/call", f"tool{number}", b"{}")
+            await asyncio.sleep(0)
+            one.log.end(record, "completed", b"{}")
+            assert record.kept is not None
+            await record.kept.wait()
+
+    await asyncio.gather(*(call(number) for number in range(50)))
+    assert (await one.log.page()).total == 1000
+    assert len(batches) < 500
+
+
+async def test_an_answer_waits_for_a_hanging_database_once_and_not_for_ever(
+    engine: MakeEngine, wire: Balancer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callboard.engine.calls.log._KEPT_WAIT", 0.05)
+    one = await engine()
+    one.call("before")
+    await one.log.flush()
+    wire.hang()
+    first = one.log.begin("vscode", "files", "tools/call", "first", b"{}")
+    one.log.end(first, "completed", b"{}")
+    assert first.kept is not None
+    async with asyncio.timeout(30):
+        await first.kept.wait()
+    second = one.log.begin("vscode", "files", "tools/call", "second", b"{}")
+    one.log.end(second, "completed", b"{}")
+    assert second.kept is None
+    wire.flow()
+    await wait_for_calls(one, lambda page: page.total == 3)
+    third = one.log.begin("vscode", "files", "tools/call", "third", b"{}")
+    one.log.end(third, "completed", b"{}")
+    assert third.kept is not None
+
+
+async def test_no_answer_waits_for_a_database_that_is_away(
+    engine: MakeEngine, wire: Balancer, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = await engine()
+    await wire.cut()
+    one.call("first")
+    async with asyncio.timeout(30):
+        while not one.log.notices:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    record = one.log.begin("vscode", "files", "tools/call", "second", b"{}")
+    one.log.end(record, "completed", b"{}")
+    assert record.kept is None
+    assert "is away" in caplog.text

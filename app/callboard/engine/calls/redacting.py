@@ -1,0 +1,60 @@
+"""From a call as the loop noted it to a row as it is stored: cut, and with secrets masked. Runs in the log's thread."""
+
+from collections.abc import Callable
+from typing import Final
+
+from callboard.engine.calls.record import OVERHANG, CallRecord, Limits, Row, cut_utf8
+
+Redact = Callable[[bytes], bytes]
+
+_NAME: Final = 500  # characters kept of a client's, server's or tool's name (a resource's URI can be long)
+
+
+def stored(record: CallRecord, redact: Redact, limits: Limits) -> Row:
+    """The row of a record as it is now; its payloads are let go of."""
+    status = record.status  # first: see CallLog.end
+    arguments, arguments_cut = _payload(record.arguments, record, redact, limits.payload)
+    ended = status != "running"
+    result, result_cut = _payload(record.result, record, redact, limits.payload) if ended else (None, False)
+    record.arguments = None
+    if ended:
+        record.result = None
+    tool = record.tool[:_NAME]
+    if record.method == "resources/read":  # a URI may bear a credential
+        tool = _masked(tool, redact)
+    return Row(
+        record.id,
+        record.started,
+        record.client[:_NAME],
+        record.server[:_NAME],
+        record.method,
+        tool,
+        status,
+        record.duration_ms if ended else None,
+        record.request_bytes,
+        record.response_bytes if ended else 0,
+        _masked(record.error, redact)[: limits.error] if ended and record.error else "",
+        arguments,
+        result,
+        arguments_cut,
+        result_cut,
+    )
+
+
+def _payload(payload: bytes | None, record: CallRecord, redact: Redact, bound: int) -> tuple[str | None, bool]:
+    """A payload as stored, and whether something of it is missing."""
+    if payload is None:
+        return None, False
+    if not payload:
+        return "", record.cut
+    masked = redact(payload)
+    torn = len(payload) >= bound + OVERHANG
+    if torn:
+        # a secret torn by the copy's end would stand here unmasked, in its last bytes
+        masked = masked[: max(0, len(masked) - OVERHANG)]
+    kept = cut_utf8(masked, bound)
+    return kept.decode("utf-8", "replace"), torn or len(kept) < len(masked)
+
+
+def _masked(text: str, redact: Redact) -> str:
+    return redact(text.encode("utf-8", "replace")).decode("utf-8", "replace")
