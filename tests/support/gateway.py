@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -183,8 +183,8 @@ def http_fixture(era: str, name: str = "one", *options: str) -> Any:
 
 
 @asynccontextmanager
-async def gateway(folder: Path, *names: str) -> AsyncIterator[TestGateway]:
-    """A gateway for servers of these names, none of them connected."""
+async def gateway(folder: Path, *names: str, clients: Mapping[str, str] | None = None) -> AsyncIterator[TestGateway]:
+    """A gateway for servers of these names, none of them connected; ``clients`` are more of them by their tokens."""
     servers = PlainServers()
     call_log = CallLog(folder / "calls.sqlite3", lambda payload: payload)
     await call_log.open()
@@ -197,8 +197,8 @@ async def gateway(folder: Path, *names: str) -> AsyncIterator[TestGateway]:
         on_noise=lambda name, line: noise.append((name, line)),
     )
     relay.sync(names)
-    access = Access("admin-token", TOKENS.get)
-    app = GatewayApp(access, McpEndpoint(relay), relay.scope_exists, lambda caller: None)
+    access = Access("admin-token", {**TOKENS, **(clients or {})}.get)
+    app = GatewayApp(access, McpEndpoint(relay), relay.policies, relay.scope_exists, lambda client: None)
     sock = listen(0)
     server = GatewayServer(app, sock)
     await server.start()

@@ -68,6 +68,12 @@ MEANINGS: dict[str, str] = {
     "call-cancelled": "The call was given up by whoever had made it.",
     "upstream-gone": "The connection to the server ended before the answer came.",
     "server-not-ready": "The server cannot take calls now.",
+    "policy-refused": "The person was asked whether the client may make this call, and said no.",
+    "policy-unanswered": "The person must be asked before this call, and nobody answered or could be asked.",
+    "question-over": "The question whether a call may be made was answered already, or the call was given up.",
+    "profile-unknown": "The roster has no profile of this name.",
+    "profile-in-use": "Clients are bound to the profile, so it cannot be taken out of the roster.",
+    "approval-unsaved": "What was allowed for good could not be kept in its file.",
     "policy-denied": "The policy does not let this client use this tool.",
     # the call log
     "logs-unwritable": "Servers go on, but what they print is not written to their log files.",

@@ -5,68 +5,46 @@ Only data. Reading text into these shapes is :mod:`callboard.core.roster_parse`,
 """
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from callboard.core.argument_aliases import PRESETS
 from callboard.core.errors import CallboardError
+from callboard.core.policy_shapes import ClientEntry, DefaultPolicy, Profile, SelectionName
 from callboard.core.references import SECRET_NAME, SECRET_NAME_RULE, split_references
+from callboard.core.shape import Filled, Model, Seconds, Text, wrong
 
 SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 SERVER_NAME_RULE = "must be 1 to 64 letters (a-z), digits, - and _, beginning with a letter or digit"
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 
 
-def _wrong(message: str) -> PydanticCustomError:
-    return PydanticCustomError("callboard", "{message}", {"message": message})
-
-
-def _as_text(value: Any) -> Any:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        raise _wrong('must be in quotes, because a number can be spelled in more than one way ("1.10")')
-    if value is None:
-        raise _wrong('has no value; write "" for an empty one')
-    if isinstance(value, str) and "\0" in value:
-        raise _wrong("must not contain a NUL character")
-    return value
-
-
 def _env_name(name: str) -> str:
     if not name or "=" in name or "\0" in name:
-        raise _wrong("is not a name that an environment variable can have")
+        raise wrong("is not a name that an environment variable can have")
     return name
 
 
 def _header_name(name: str) -> str:
     if not _HEADER_NAME.fullmatch(name):
-        raise _wrong("is not a name that a header can have")
+        raise wrong("is not a name that a header can have")
     return name
 
 
 def _header_value(value: str) -> str:
     if "\r" in value or "\n" in value:
-        raise _wrong("must be one line")
+        raise wrong("must be one line")
     return value
 
 
 def _secret_name(name: str) -> str:
     if not SECRET_NAME.fullmatch(name):
-        raise _wrong(SECRET_NAME_RULE)
+        raise wrong(SECRET_NAME_RULE)
     return name
-
-
-def _filled(value: str) -> str:
-    if not value.strip():
-        raise _wrong("must not be empty")
-    return value
 
 
 def _url(value: str) -> str:
@@ -78,11 +56,11 @@ def _url(value: str) -> str:
     except ValueError as error:
         if "${" in value:
             return value
-        raise _wrong("is not a valid address") from error
+        raise wrong("is not a valid address") from error
     if parts.scheme not in ("http", "https") or not parts.hostname or not port_fits:
-        raise _wrong("must be an address that begins with http:// or https:// and names a host")
+        raise wrong("must be an address that begins with http:// or https:// and names a host")
     if re.search(r"\s", value):
-        raise _wrong("must not contain spaces")
+        raise wrong("must not contain spaces")
     return value
 
 
@@ -92,13 +70,13 @@ def _issuer(value: str) -> str:
 
 def _document(value: str) -> str:
     if value and (not value.startswith("https://") or urlsplit(value).path in ("", "/")):
-        raise _wrong("must be an address that begins with https:// and has a path")
+        raise wrong("must be an address that begins with https:// and has a path")
     return _url(value) if value else value
 
 
 def _scope(value: str) -> str:
     if re.search(r"""[\s"\\]""", value):
-        raise _wrong("must be one scope, without spaces or quotes")
+        raise wrong("must be one scope, without spaces or quotes")
     return value
 
 
@@ -115,21 +93,21 @@ def storage_problem(text: str) -> str | None:
 
 def _storage(value: str) -> str:
     if (why := storage_problem(value)) is not None:
-        raise _wrong(why)
+        raise wrong(why)
     return value
 
 
 def _expose(value: Any) -> Any:
     named = isinstance(value, list) and value and all(isinstance(item, str) for item in value)
     if value not in ("tools", "whole") and not named:
-        raise _wrong('must be "tools", "whole" or a list of names')
+        raise wrong('must be "tools", "whole" or a list of names')
     return value
 
 
 def _agents(value: Any) -> Any:
     items = value if isinstance(value, list) else [value]
     if not items or not all(isinstance(item, str) and item.strip() for item in items):
-        raise _wrong("must name an agent, like package.module:attribute, or be a list of such names")
+        raise wrong("must name an agent, like package.module:attribute, or be a list of such names")
     return value
 
 
@@ -137,11 +115,11 @@ def _argument_aliases(value: Any) -> Any:
     if isinstance(value, str) and value in PRESETS:
         return value
     if not isinstance(value, dict):
-        raise _wrong(f'must be "{", ".join(PRESETS)}" or a mapping of names to names')
+        raise wrong(f'must be "{", ".join(PRESETS)}" or a mapping of names to names')
     for known in value.values():
         per_tool = isinstance(known, dict) and all(isinstance(item, str) and item for item in known.values())
         if not per_tool and not (isinstance(known, str) and known):
-            raise _wrong("must map each name to the argument that it stands for, for all tools or under a tool's name")
+            raise wrong("must map each name to the argument that it stands for, for all tools or under a tool's name")
     return value
 
 
@@ -149,26 +127,10 @@ def _auth(value: Any) -> Any:
     return {"type": value} if isinstance(value, str) else value
 
 
-Text = Annotated[str, BeforeValidator(_as_text)]
-Filled = Annotated[Text, AfterValidator(_filled)]
 EnvName = Annotated[str, AfterValidator(_env_name)]
 HeaderName = Annotated[str, AfterValidator(_header_name)]
 HeaderValue = Annotated[Text, AfterValidator(_header_value)]
 SecretName = Annotated[Text, AfterValidator(_secret_name)]
-Seconds = Annotated[float, Field(gt=0, le=7 * 24 * 3600)]
-
-
-class Model(BaseModel):
-    """Base of all shapes: no unknown field, no silent conversion; a field without a value counts as not given."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_empty(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        return {key: value for key, value in data.items() if value is not None or key not in cls.model_fields}
 
 
 class Timeouts(Model):
@@ -197,6 +159,13 @@ class Tools(Model):
     deny: list[Filled] = []
     rename: dict[Filled, Filled] = {}
     aliases: dict[Filled, dict[Filled, Filled]] = {}
+
+    @model_validator(mode="after")
+    def _distinct(self) -> "Tools":
+        twice = [name for name, count in Counter(self.rename.values()).items() if count > 1]
+        if twice:
+            raise wrong(f'gives two tools the name "{twice[0]}"')
+        return self
 
 
 class NoAuth(Model):
@@ -248,9 +217,9 @@ class OAuth(Model):
     @model_validator(mode="after")
     def _whole(self) -> "OAuth":
         if self.grant != "authorization-code" and not (self.client_id and self.secret):
-            raise _wrong(f"needs client_id and secret where grant is {self.grant}")
+            raise wrong(f"needs client_id and secret where grant is {self.grant}")
         if self.secret and not self.client_id:
-            raise _wrong("needs client_id where it has a secret")
+            raise wrong("needs client_id where it has a secret")
         return self
 
 
@@ -395,6 +364,9 @@ class Settings(Model):
     log: LogLimits = LogLimits()
     storage: Annotated[Text, AfterValidator(_storage)] = ""
     registry: RegistryPlace = RegistryPlace()
+    policy: DefaultPolicy = DefaultPolicy()
+    clients: dict[SelectionName, ClientEntry] = {}
+    profiles: dict[SelectionName, Profile] = {}
 
 
 @dataclass(frozen=True)

@@ -3,32 +3,28 @@
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from callboard.core.policy import unknown_profile
+from callboard.core.policy_shapes import ClientEntry, DefaultPolicy, Profile, Rules
 from callboard.core.references import check_references
 from callboard.core.roster import (
     ENTRY_KINDS,
     SERVER_NAME,
     SERVER_NAME_RULE,
     AgentEntry,
-    AgentLimits,
     AnyEntry,
-    Gateway,
     LocalEntry,
-    LogLimits,
-    Model,
-    RegistryPlace,
     RemoteEntry,
-    Restart,
     Roster,
     Settings,
-    Timeouts,
-    Tools,
 )
 from callboard.core.roster_yaml import Path, RosterError, read_yaml
+from callboard.core.shape import Model
 
 M = TypeVar("M", bound=Model)
 
@@ -37,14 +33,14 @@ _AUTH_FIELDS = (
     *("type", "secret", "header", "client_id", "issuer", "client_metadata", "grant", "scopes"),
     *("certificate", "key", "ca"),
 )
-_GROUPS: dict[str, type[Model]] = {
-    "timeouts": Timeouts,
-    "restart": Restart,
-    "limits": AgentLimits,
-    "tools": Tools,
-    "gateway": Gateway,
-    "log": LogLimits,
-    "registry": RegistryPlace,
+_OWNERS: dict[type[Model], str] = {
+    LocalEntry: "of a server with a command",
+    RemoteEntry: "of a server with a url",
+    AgentEntry: "of an agent",
+    ClientEntry: "of a client",
+    Profile: "of a profile",
+    Rules: "of a policy",
+    DefaultPolicy: "of a policy",
 }
 # What other programs call the same thing.
 _OTHER_WORDS = {
@@ -103,6 +99,8 @@ def parse_roster(text: str) -> Roster:
     # names that begin with x- are the person's own: a place for anchors
     rest = {key: item for key, item in value.items() if key != "servers" and not key.startswith("x-")}
     settings = _validate(Settings, rest, problems, extra_names=("servers",))
+    if settings is not None:
+        problems += _bindings(settings)
     written = value.get("servers")
     written = {} if written is None else written
     servers: dict[str, AnyEntry] = {}
@@ -140,6 +138,24 @@ def check_entry(raw: Any) -> tuple[AnyEntry | None, list[Problem]]:
     if entry is not None:
         problems += [Problem(path, message) for path, message in check_references(entry)]
     return (None, problems) if problems else (entry, [])
+
+
+def check_shape(model: type[Model], raw: Any) -> list[Problem]:
+    """What is wrong with plain values that shall be a client, a profile or the policy."""
+    problems: list[Problem] = []
+    if not isinstance(raw, dict):
+        return [Problem((), "must be a mapping (name: value)")]
+    _validate(model, raw, problems)
+    return problems
+
+
+def _bindings(settings: Settings) -> list[Problem]:
+    """Clients whose profile does not exist: what they were bound to, they must not leave by a slip of the pen."""
+    return [
+        Problem(("clients", name, "profile"), unknown_profile(client.profile, list(settings.profiles)))
+        for name, client in settings.clients.items()
+        if client.profile and client.profile not in settings.profiles
+    ]
 
 
 def name_problem(name: str, taken: Iterable[str] = ()) -> str | None:
@@ -229,17 +245,33 @@ def _names_at(model: type[Model], path: Path, extra_names: tuple[str, ...]) -> t
         return (*model.model_fields, *extra_names)
     if path[0] == "auth":
         return _AUTH_FIELDS
-    return tuple(_GROUPS[str(path[0])].model_fields)
+    return tuple(_model_at(model, path).model_fields)
 
 
 def _owner(model: type[Model], path: Path) -> str:
     if len(path) > 1:
-        return f"of {path[0]}"
-    return {
-        LocalEntry: "of a server with a command",
-        RemoteEntry: "of a server with a url",
-        AgentEntry: "of an agent",
-    }.get(model, "")
+        return _OWNERS.get(_model_at(model, path) if path[0] != "auth" else Model, f"of {path[-2]}")
+    return _OWNERS.get(model, "")
+
+
+def _model_at(model: type[Model], path: Path) -> type[Model]:
+    """The shape that holds the last step of ``path``."""
+    kind: Any = model
+    for step in path[:-1]:
+        kind = _inner(kind.model_fields[step].annotation if _is_shape(kind) else get_args(kind)[-1])
+    found: type[Model] = kind
+    return found
+
+
+def _is_shape(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Model)
+
+
+def _inner(kind: Any) -> Any:
+    """A type without its annotations and without None."""
+    while get_origin(kind) in (Annotated, Union, UnionType):
+        kind = next(each for each in get_args(kind) if each is not type(None))
+    return kind
 
 
 def _value(raw: Any, path: Path) -> Any:

@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field, TypeAdapter
 
-from callboard.core.roster import AnyEntry, Filled, LocalEntry, Model, SecretName, Text
+from callboard.core.roster import AnyEntry, LocalEntry, SecretName
 from callboard.core.roster_parse import check_entry, name_problem
+from callboard.core.shape import Filled, Model, Text
 
 GetAdvice = dict[Literal["linux", "darwin", "win32", "any"], Filled]
 

@@ -59,6 +59,9 @@ from callboard.engine.masking import Masking
 from callboard.engine.output import OutputLog
 from callboard.engine.registry.bundles import Bundles
 from callboard.engine.registry.registry import Registry
+from callboard.engine.policy.approvals import Approvals
+from callboard.engine.policy.callers import Policies
+from callboard.engine.policy.questions import Questions
 from callboard.engine.relay.catalogue import TOOLS
 from callboard.engine.relay.relay import Relay
 from callboard.engine.roster_file import RosterFile
@@ -116,12 +119,16 @@ class Engine:
             on_change=self._changed_server,
         )
         self.sign_ins = self._table.sign_ins
+        self.policies = Policies(Approvals(paths.state / "approvals.json"))
+        self.questions = Questions(mask=self._masking.mask_shown)
         self.relay = Relay(
             self._table,
             self.call_log,
             paths.state / "catalogue",
             on_catalogue=self._on_catalogue,
             on_noise=self._table.noise,
+            policies=self.policies,
+            questions=self.questions,
         )
         self._table.attach(self.relay)
         self.agents = AgentServers(self._table, self.relay)
@@ -129,6 +136,7 @@ class Engine:
         self._app = GatewayApp(
             self._access,
             McpEndpoint(self.relay),
+            self.policies,
             self.relay.scope_exists,
             self._on_caller,
             self.sign_ins.callback,
@@ -345,7 +353,7 @@ class Engine:
     async def call_tool(self, name: str, tool: str, arguments: dict[str, Any]) -> bytes:
         """Call a tool by hand; MCP's result object as raw JSON."""
         self._table.entry(name)
-        return await call_tool(self.relay, name, tool, arguments)
+        return await call_tool(self.relay, name, tool, arguments, caller=self.policies.person)
 
     async def call(self, call_id: int) -> CallDetail:
         """One call of the log with its payloads; raises ``not-found``."""
@@ -428,7 +436,10 @@ class Engine:
         roster = self.roster_file.roster
         gateway = roster.settings.gateway
         self._access.configure(open_gateway=gateway.auth == "open", hosts=gateway.hosts)
-        kept = roster.settings.log
+        settings = roster.settings
+        changed = self.policies.configure(settings.policy, settings.clients, settings.profiles)
+        self.relay.policy_changed(changed)
+        kept = settings.log
         self.call_log.keep(payload=kept.payload_kb * 1024, age=kept.max_age_days * 86400, size=kept.max_size_mb * MIB)
         gone = self._table.apply(roster)
         self.registry.bundles.collect_soon()

@@ -1,26 +1,25 @@
 """Tool calls that need no MCP client, from the window, the command line or a script: as any client's, log included."""
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from callboard.core.errors import FIXES, CallboardError
+from callboard.engine.policy.callers import Caller
 from callboard.engine.relay.envelope import raw_json
 from callboard.engine.relay.exchange import CANCELLED, Exchange
 from callboard.engine.relay.relay import Relay
 from callboard.engine.upstream.base import Answer
 
-CLIENT: Final = "callboard"
 
-
-async def call_tool(relay: Relay, server: str, tool: str, arguments: dict[str, Any], *, client: str = CLIENT) -> bytes:
+async def call_tool(relay: Relay, server: str, tool: str, arguments: dict[str, Any], *, caller: Caller) -> bytes:
     """MCP's result object as raw JSON, ``isError`` included; raises CallboardError for a call that was not made."""
     if not relay.scope_exists(server):
         raise CallboardError("disabled", f"{server} is disabled.")
     exchange = Exchange(
-        client=client,
-        caller=client,
-        owner=f"{client} {object()!r}",
+        client=caller.client,
+        caller=caller,
+        owner=f"{caller.client} {object()!r}",
         request_id=b"1",
         method="tools/call",
         params={"name": raw_json(tool), "arguments": raw_json(arguments)},

@@ -5,6 +5,7 @@
 TOOLS. Requests run in threads of their own, so that they may overlap.
 
 --page-size N        tools come in pages of N
+--hints              some tools declare what they do: see HINTS
 --list-fault FAULT   stuck, cycle, endless, error, refused, garbage: what tools/list does wrong; odd: malformed tools
 """
 
@@ -74,6 +75,12 @@ TOOLS = [
     HEADED,
 ]
 
+HINTS = {
+    "echo": {"readOnlyHint": True},
+    "raw": {"destructiveHint": True},
+    "bigint": {"readOnlyHint": False, "destructiveHint": False},
+    "big": {"readOnlyHint": False},
+}
 ODD_TOOLS = [
     {"inputSchema": {"type": "object"}},
     {"name": 7, "inputSchema": {"type": "object"}},
@@ -103,7 +110,8 @@ ODD_TOOLS = [
 class Server:
     """``default`` takes what belongs to no request; what belongs to one goes to that request's own channel."""
 
-    def __init__(self, era, name, default, page_size=0, list_fault=""):
+    def __init__(self, era, name, default, page_size=0, list_fault="", hints=False):
+        self.hints = hints
         self.modern = era == "modern"
         self.name = name
         self.default = default
@@ -222,6 +230,8 @@ class Server:
 
     def on_tools_list(self, number, params, meta):
         tools = TOOLS + ([tool("extra", "comes and goes")] if self.extra else [])
+        if self.hints:
+            tools = [{**each, "annotations": HINTS.get(each["name"], {})} for each in tools]
         if self.list_fault == "refused":
             raise Refusal(-32603, "no list today")
         if self.list_fault == "garbage":
@@ -542,7 +552,7 @@ def serve_stdio(options):
         output.write(line.encode() + b"\n")
         output.flush()
 
-    server = Server(options.era, options.name, write, options.page_size, options.list_fault)
+    server = Server(options.era, options.name, write, options.page_size, options.list_fault, options.hints)
     for line in sys.stdin.buffer:
         if line.strip():
             server.handle(json.loads(line))
@@ -554,6 +564,7 @@ def main():
     parser.add_argument("--name", default="fixture")
     parser.add_argument("--page-size", type=int, default=0)
     parser.add_argument("--list-fault", default="")
+    parser.add_argument("--hints", action="store_true")
     parser.add_argument("--http", type=int)
     parser.add_argument("--sse", action="store_true")
     options = parser.parse_args()
@@ -562,7 +573,12 @@ def main():
         return
     from mcp_fixture_http import serve
 
-    serve(options, lambda default: Server(options.era, options.name, default, options.page_size, options.list_fault))
+    serve(
+        options,
+        lambda default: Server(
+            options.era, options.name, default, options.page_size, options.list_fault, options.hints
+        ),
+    )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final, Protocol
 from urllib.parse import unquote
 
@@ -10,13 +11,14 @@ from callboard.core.errors import CallboardError
 from callboard.engine.gateway.access import ADMIN, Access
 from callboard.engine.gateway.http import Headers, HttpScope, Receive, Send, respond, respond_error
 from callboard.engine.gateway.mcp import McpEndpoint
-from callboard.engine.gateway.plain_calls import find_target
+from callboard.engine.policy.callers import PERSON, Caller, Policies
+from callboard.engine.relay.gate import denied
 
 log = logging.getLogger(__name__)
 
 API_PREFIX: Final = "/api/v1"
 CALLBACK_PATH: Final = "/oauth/callback"
-_SERVER_PATH: Final = re.compile(r"/servers/([^/]+)/mcp/?")
+_PATH: Final = re.compile(r"(?:/(servers|profiles)/([^/]+))?/mcp(?:/tools/([^/]+))?/?")
 _PAGE: Final = (
     (b"content-type", b"text/html; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -25,6 +27,15 @@ _PAGE: Final = (
     (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"),
 )
 _CHALLENGE: Final = ((b"www-authenticate", b'Bearer realm="callboard"'),)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a path of the gateway names: all servers, one, or a profile; with a tool for a call by plain HTTP."""
+
+    server: str = ""
+    profile: str = ""
+    tool: str = ""
 
 
 class ControlApi(Protocol):
@@ -41,6 +52,7 @@ class GatewayApp:
         self,
         access: Access,
         mcp: McpEndpoint,
+        policies: Policies,
         server_exists: Callable[[str], bool],
         on_caller: Callable[[str], None],
         callback: Callable[[str], Awaitable[tuple[int, bytes]]] | None = None,
@@ -51,6 +63,7 @@ class GatewayApp:
         """
         self._access = access
         self._mcp = mcp
+        self._policies = policies
         self._server_exists = server_exists
         self._on_caller = on_caller
         self._callback = callback
@@ -87,26 +100,34 @@ class GatewayApp:
         if path == CALLBACK_PATH and self._callback is not None:
             await self._come_back(scope, send)
             return
-        caller = self._access.caller(headers.get(b"authorization"))
-        plain = find_target(path)
-        target = plain[0] if plain is not None else self._target(path)
+        client = self._access.caller(headers.get(b"authorization"))
+        target = find_target(path)
         if target is None and not path.startswith(API_PREFIX + "/"):
             raise CallboardError("not-found", f"There is nothing at {path}.")
-        if caller is None or (target is None and caller != ADMIN):
+        if client is None or (target is None and client != ADMIN):
             await respond_error(
                 send, CallboardError("unauthorized", "A valid bearer token is needed."), headers=_CHALLENGE
             )
             return
         if target is None:
             await self._control(scope, path, receive, send)
-        elif target and not self._server_exists(target):
-            raise CallboardError("server-unknown", f'There is no enabled server named "{target}".')
+            return
+        caller = self._admit(client, target)
+        self._on_caller(client)
+        if target.tool:
+            await self._mcp.plain(scope["method"], target.server, target.tool, caller, headers, receive, send)
         else:
-            self._on_caller(caller)
-            if plain is not None:
-                await self._mcp.plain(scope["method"], *plain, caller, headers, receive, send)
-                return
-            await self._mcp(scope["method"], target, caller, headers, receive, send)
+            await self._mcp(scope["method"], target.server, caller, headers, receive, send)
+
+    def _admit(self, client: str, target: Target) -> Caller:
+        """Who calls at an endpoint, if it may use anything there; what is denied is so before it is looked for."""
+        caller = self._policies.caller(PERSON if client == ADMIN else client, target.profile)
+        if target.server:
+            if not caller.may_use(target.server):
+                raise denied(caller)
+            if not self._server_exists(target.server):
+                raise CallboardError("server-unknown", f'There is no enabled server named "{target.server}".')
+        return caller
 
     async def _come_back(self, scope: HttpScope, send: Send) -> None:
         if self._callback is None or scope["method"] != "GET":
@@ -114,18 +135,20 @@ class GatewayApp:
         status, body = await self._callback(scope["query_string"].decode("latin-1"))
         await respond(send, status, body, _PAGE)
 
-    def _target(self, path: str) -> str | None:
-        """The scope of an MCP endpoint, None for any other path."""
-        if path in ("/mcp", "/mcp/"):
-            return ""
-        found = _SERVER_PATH.fullmatch(path)
-        return unquote(found[1]) if found else None
-
     async def _control(self, scope: HttpScope, path: str, receive: Receive, send: Send) -> None:
         if self.control is None:
             raise CallboardError("not-found", "The control API is not ready.")
         query = scope["query_string"].decode("latin-1")
         await self.control(scope["method"], path.removeprefix(API_PREFIX), query, receive, send)
+
+
+def find_target(path: str) -> Target | None:
+    """What a path of an MCP endpoint, or of a plain call, names; None for any other path."""
+    found = _PATH.fullmatch(path)
+    if found is None:
+        return None
+    group, name, tool = found[1], unquote(found[2] or ""), unquote(found[3] or "")
+    return Target(profile=name, tool=tool) if group == "profiles" else Target(server=name, tool=tool)
 
 
 # headers that decide something must not be ambiguous (2026-07-28, transports/streamable-http)

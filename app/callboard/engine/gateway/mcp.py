@@ -22,6 +22,7 @@ from callboard.core.protocol import (
 )
 from callboard.engine.gateway.http import EVENT_STREAM, JSON, Headers, Receive, Send, read_body, respond
 from callboard.engine.gateway.plain_calls import PlainCalls
+from callboard.engine.policy.callers import Caller
 from callboard.engine.relay.envelope import (
     Envelope,
     Raw,
@@ -69,7 +70,7 @@ class McpEndpoint:
         self.plain = PlainCalls(relay)
 
     async def __call__(
-        self, method: str, scope: str, caller: str, headers: Headers, receive: Receive, send: Send
+        self, method: str, scope: str, caller: Caller, headers: Headers, receive: Receive, send: Send
     ) -> None:
         """Answer one HTTP request; ``scope`` is "" for the aggregate or a server's name."""
         if method == "POST":
@@ -83,7 +84,7 @@ class McpEndpoint:
 
     # POST
 
-    async def _post(self, scope: str, caller: str, headers: Headers, receive: Receive, send: Send) -> None:
+    async def _post(self, scope: str, caller: Caller, headers: Headers, receive: Receive, send: Send) -> None:
         body = await read_body(receive)
         if not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
             await _refuse(send, 415, INVALID_REQUEST, "Content-Type must be application/json")
@@ -114,7 +115,7 @@ class McpEndpoint:
             await self._post_legacy(scope, caller, headers, envelope, receive, send)
 
     async def _post_modern(
-        self, scope: str, caller: str, headers: Headers, envelope: Envelope, receive: Receive, send: Send
+        self, scope: str, caller: Caller, headers: Headers, envelope: Envelope, receive: Receive, send: Send
     ) -> None:
         if not envelope.method or not _proper_id(envelope):
             await _refuse(send, 400, INVALID_REQUEST, "Invalid Request: a request or a notification is expected")
@@ -128,7 +129,7 @@ class McpEndpoint:
         try:
             params = decode_params(envelope.params)
             meta = decode_params(params.get("_meta", Raw(b"")))
-            self._check_headers(scope, headers, envelope.method, params, meta)
+            self._check_headers(scope, caller, headers, envelope.method, params, meta)
         except RpcError as error:
             await respond(send, 400, answer_bytes(bytes(envelope.id), error.answer()))
             return
@@ -139,7 +140,9 @@ class McpEndpoint:
         exchange = self._modern.request(scope, caller, envelope, params, meta)
         await self._serve(exchange, headers, receive, send)
 
-    def _check_headers(self, scope: str, headers: Headers, method: str, params: Params, meta: Params) -> None:
+    def _check_headers(
+        self, scope: str, caller: Caller, headers: Headers, method: str, params: Params, meta: Params
+    ) -> None:
         """Headers and body must say the same (2026-07-28, transports/streamable-http "Server Validation")."""
         version = headers.get(b"mcp-protocol-version")
         _must_match("MCP-Protocol-Version", version, meta.get(META_VERSION))
@@ -149,10 +152,10 @@ class McpEndpoint:
             if raw is not None:
                 _must_match("Mcp-Name", headers.get(b"mcp-name"), raw, encoded=True)
         if method == "tools/call":
-            self._check_argument_headers(scope, headers, params)
+            self._check_argument_headers(scope, caller, headers, params)
 
-    def _check_argument_headers(self, scope: str, headers: Headers, params: Params) -> None:
-        expected = self._relay.argument_headers(scope, params)
+    def _check_argument_headers(self, scope: str, caller: Caller, headers: Headers, params: Params) -> None:
+        expected = self._relay.argument_headers(scope, caller, params)
         for name, value in expected.items():
             header = headers.get(b"mcp-param-" + name.encode())
             if value is None:
@@ -164,7 +167,7 @@ class McpEndpoint:
                 raise RpcError(HEADER_MISMATCH, f"Header mismatch: Mcp-Param-{name} does not match the argument")
 
     async def _post_legacy(
-        self, scope: str, caller: str, headers: Headers, envelope: Envelope, receive: Receive, send: Send
+        self, scope: str, caller: Caller, headers: Headers, envelope: Envelope, receive: Receive, send: Send
     ) -> None:
         if not _proper_id(envelope) or not (envelope.method or envelope.result or envelope.error):
             await _refuse(send, 400, INVALID_REQUEST, "Invalid Request")
@@ -190,7 +193,7 @@ class McpEndpoint:
             exchange = self._legacy.request(scope, caller, session, envelope)
             await self._serve(exchange, headers, receive, send)
 
-    async def _initialize(self, scope: str, caller: str, envelope: Envelope, send: Send) -> None:
+    async def _initialize(self, scope: str, caller: Caller, envelope: Envelope, send: Send) -> None:
         try:
             session, answer = await self._legacy.initialize(scope, caller, decode_params(envelope.params))
         except RpcError as error:
@@ -283,7 +286,7 @@ class McpEndpoint:
 
     # GET and DELETE
 
-    async def _get(self, scope: str, caller: str, headers: Headers, receive: Receive, send: Send) -> None:
+    async def _get(self, scope: str, caller: Caller, headers: Headers, receive: Receive, send: Send) -> None:
         session_id = headers.get(b"mcp-session-id")
         if session_id is None:
             await respond(send, 405, headers=((b"allow", b"POST"),))
@@ -312,7 +315,7 @@ class McpEndpoint:
             watcher.cancel()
             session.close_stream(stream)
 
-    async def _delete(self, scope: str, caller: str, headers: Headers, send: Send) -> None:
+    async def _delete(self, scope: str, caller: Caller, headers: Headers, send: Send) -> None:
         session_id = headers.get(b"mcp-session-id", b"").decode("latin-1")
         session = self._relay.sessions.find(session_id, scope, caller)
         if session is None:

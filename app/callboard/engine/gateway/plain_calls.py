@@ -2,26 +2,19 @@
 
 import asyncio
 import contextlib
-import re
-from typing import Any, Final
-from urllib.parse import unquote
+from typing import Any
 
 import msgspec
 
 from callboard.core.errors import CallboardError
 from callboard.engine.gateway.http import Headers, Receive, Send, read_body, respond, status_of
 from callboard.engine.manual_call import call_tool
+from callboard.engine.policy.callers import Caller
 from callboard.engine.relay.catalogue import TOOLS
+from callboard.engine.relay.envelope import raw_json
+from callboard.engine.relay.gate import denied
 from callboard.engine.relay.relay import Relay
 from callboard.engine.tasks import spawn
-
-_PATH: Final = re.compile(r"(?:/servers/([^/]+))?/mcp/tools/([^/]+)/?")
-
-
-def find_target(path: str) -> tuple[str, str] | None:
-    """The server ("" for all) and the tool that a path names; None for any other path."""
-    found = _PATH.fullmatch(path)
-    return (unquote(found[1] or ""), unquote(found[2])) if found else None
 
 
 class PlainCalls:
@@ -34,7 +27,7 @@ class PlainCalls:
         self._relay = relay
 
     async def __call__(
-        self, method: str, scope: str, tool: str, caller: str, headers: Headers, receive: Receive, send: Send
+        self, method: str, scope: str, tool: str, caller: Caller, headers: Headers, receive: Receive, send: Send
     ) -> None:
         """Answer one request of ``caller`` for a tool of ``scope`` ("" for all servers)."""
         if method != "POST":
@@ -42,7 +35,7 @@ class PlainCalls:
             return
         try:
             arguments = _arguments(await read_body(receive), headers.get(b"content-type", b""))
-            server, own = await self._find(scope, tool)
+            server, own = await self._find(scope, tool, caller)
             result = await self._call(server, own, arguments, caller, receive)
         except CallboardError as error:
             answer = {"code": error.code, "message": error.message, "fix": error.fix}
@@ -59,16 +52,25 @@ class PlainCalls:
             return
         await respond(send, 200, msgspec.json.encode(completed(result)))
 
-    async def _find(self, scope: str, tool: str) -> tuple[str, str]:
-        """The scope to call in, and the tool's name there: a wire name, or server.tool. Raises ``tool-unknown``."""
+    async def _find(self, scope: str, tool: str, caller: Caller) -> tuple[str, str]:
+        """The scope to call in, and the tool's name there: a wire name, or server.tool.
+
+        Raises ``tool-unknown``, or ``policy-denied`` for a name that the caller could not use if it were one.
+        """
         if not scope and not await self._is_listed("", tool):
             server, dot, own = tool.partition(".")
+            if dot and not caller.sees("tool", server, own):
+                raise denied(caller)
             if not dot or server not in self._relay.links:
-                raise CallboardError("tool-unknown", f'There is no tool "{tool}".')
+                raise self._unknown("", tool, caller, f'There is no tool "{tool}".')
             scope, tool = server, own
         if scope and self._relay.links[scope].upstream is not None and not await self._is_listed(scope, tool):
-            raise CallboardError("tool-unknown", f'{scope} has no tool "{tool}".')
+            raise self._unknown(scope, tool, caller, f'{scope} has no tool "{tool}".')
         return scope, tool
+
+    def _unknown(self, scope: str, tool: str, caller: Caller, message: str) -> CallboardError:
+        hidden = self._relay.gate.hides(caller, scope, "tools/call", {"name": raw_json(tool)})
+        return denied(caller) if hidden else CallboardError("tool-unknown", message)
 
     async def _is_listed(self, scope: str, tool: str) -> bool:
         """Whether a tool of this name is offered, once all lists have been read that can have it."""
@@ -79,21 +81,33 @@ class PlainCalls:
         return self._relay.view(scope).owner(TOOLS, tool) is not None
 
     async def _call(
-        self, server: str, tool: str, arguments: dict[str, Any], caller: str, receive: Receive
+        self, server: str, tool: str, arguments: dict[str, Any], caller: Caller, receive: Receive
     ) -> dict[str, Any]:
         """Call it; a client that goes away takes its call with it."""
-        call = spawn(call_tool(self._relay, server, tool, arguments, client=caller), name=f"plain call of {tool}")
+        call = spawn(self._attempt(server, tool, arguments, caller), name=f"plain call of {tool}")
         watcher = spawn(_disconnected(receive), name="watch for disconnect")
         try:
             await asyncio.wait([call, watcher], return_when=asyncio.FIRST_COMPLETED)
             if not call.done():
                 raise ConnectionError
-            return _decoded(call.result())
+            result = call.result()
+            if isinstance(result, CallboardError):
+                raise result
+            return _decoded(result)
         finally:
             for task in (call, watcher):
                 task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([call, watcher])
+
+    async def _attempt(
+        self, server: str, tool: str, arguments: dict[str, Any], caller: Caller
+    ) -> bytes | CallboardError:
+        """A refused call is an answer, not a task that failed."""
+        try:
+            return await call_tool(self._relay, server, tool, arguments, caller=caller)
+        except CallboardError as error:
+            return error
 
 
 def completed(result: dict[str, Any]) -> dict[str, Any]:

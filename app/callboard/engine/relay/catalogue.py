@@ -82,6 +82,7 @@ class Offer:
     problems: list[Problem] = field(default_factory=list)
     cached: bool = True
     header_paths: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)  # tool → header → argument
+    definitions: dict[str, bytes] | None = None  # of the tools by name; made when first asked for
 
     def items(self, kind: Kind) -> list[Item]:
         """The items of one list in the server's order."""
@@ -111,6 +112,13 @@ class Catalogue:
     def header_paths(self, server: str, tool: str) -> dict[str, tuple[str, ...]]:
         """Which arguments of a tool are mirrored into HTTP headers (``x-mcp-header``), by lower-case header name."""
         return self.offer(server).header_paths.get(tool, {})
+
+    def definition(self, server: str, tool: str) -> bytes | None:
+        """A tool's definition as its server wrote it, None for one that is in no list."""
+        offer = self.offer(server)
+        if offer.definitions is None:
+            offer.definitions = {item.key: item.raw for item in offer.items(TOOLS)}
+        return offer.definitions.get(tool)
 
     def known(self, server: str) -> bool:
         """True once the server's tools have been read, in this run or an earlier one."""
@@ -200,6 +208,7 @@ class Catalogue:
         offer.lists[kind.name] = items
         if kind is TOOLS:
             offer.header_paths = _header_paths(items)
+            offer.definitions = None
         offer.problems = [problem for problem in offer.problems if problem.kind != kind.name] + problems
         if before != items and (before or items):
             self._on_changed(server, kind)

@@ -73,7 +73,7 @@ class Delivery:
             spawn(self._next_round(asked), name=f"questions of {self._link.name}")
             return None
         if self._link.has_tasks:
-            self._relay.router.learn_task(self._link.name, answer)
+            self._relay.router.learn_task(self._link.name, answer, exchange.caller)
         return answer
 
     # legacy client, modern server
@@ -119,14 +119,16 @@ class Delivery:
     def _sealed(self, answer: Answer, asked: bridge.InputRequired) -> Answer:
         """The server's state within ours, so that only this client can use it, and only for this request."""
         exchange = self._exchange
-        state = self._relay.seal.make(exchange.caller, exchange.method, exchange.params, inner=bytes(asked.state))
+        state = self._relay.seal.make(
+            exchange.caller.client, exchange.method, exchange.params, inner=bytes(asked.state)
+        )
         result = decode_params(bytes(answer.result or b"{}"))
         return Answer(result=msgspec.json.encode(result | {"requestState": raw_json(state)}))
 
     def _open_state(self, params: Params) -> Params | None:
         exchange = self._exchange
         opened = self._relay.seal.open(
-            text_member(params, "requestState"), exchange.caller, exchange.method, exchange.params
+            text_member(params, "requestState"), exchange.caller.client, exchange.method, exchange.params
         )
         if opened is None:
             return None

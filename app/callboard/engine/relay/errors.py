@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from callboard.core.protocol import INVALID_PARAMS, METHOD_NOT_FOUND
+from callboard.core.errors import CallboardError
+from callboard.core.protocol import INVALID_PARAMS, METHOD_NOT_FOUND, SERVER_ERROR
 from callboard.engine.relay.envelope import error_answer
 from callboard.engine.upstream.base import Answer
 
@@ -29,3 +30,8 @@ def unknown_method(method: str) -> RpcError:
 def invalid(message: str) -> RpcError:
     """The parameters are wrong."""
     return RpcError(INVALID_PARAMS, message)
+
+
+def failure(error: CallboardError) -> RpcError:
+    """An error of ours, with its code and fix for programs."""
+    return RpcError(SERVER_ERROR, error.message, {**error.data, "code": error.code, "fix": error.fix})

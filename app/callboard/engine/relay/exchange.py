@@ -11,10 +11,12 @@ import msgspec
 from callboard.core.errors import CallboardError
 from callboard.core.protocol import METHOD_NOT_FOUND, SERVER_ERROR, log_rank
 from callboard.engine.relay.envelope import NULL, Raw, decode_json, error_answer, notification_bytes, raw_json
+from callboard.engine.relay.errors import failure
 from callboard.engine.upstream.base import Answer, Params, Request
 
 if TYPE_CHECKING:
     from callboard.engine.calls.record import CallRecord
+    from callboard.engine.policy.callers import Caller
     from callboard.engine.relay.link import ServerLink
 
 MAX_WAITING_MESSAGES = 1000  # for a client that does not read: older progress is dropped first
@@ -58,6 +60,7 @@ class Exchange:
         "_late",
         "_on_done",
         "_wake",
+        "agreed",
         "answer",
         "asker",
         "caller",
@@ -89,7 +92,7 @@ class Exchange:
         self,
         *,
         client: str,
-        caller: str,
+        caller: "Caller",
         owner: str,
         request_id: bytes,
         method: str,
@@ -100,8 +103,8 @@ class Exchange:
         asker: Asker | None = None,
         on_done: Callable[["Exchange"], None] | None = None,
     ) -> None:
-        """``client`` names the program for the log, ``caller`` the owner of its token, ``owner`` the session (or this
-        one request) that a question of the server may be put to.
+        """``client`` names the program for the log, ``caller`` is the owner of its token with what it may use,
+        ``owner`` the session (or this one request) that a question of the server may be put to.
 
         ``token`` is the client's progress token; ``log_rank`` the least severity of log messages it wants, None for
         none.
@@ -119,6 +122,7 @@ class Exchange:
         self.wants_progress = token is not None
         self.messages: deque[bytes] = deque()
         self.answer: Answer | None = None
+        self.agreed = False  # the person has been asked whether this call may be made, in this round or an earlier one
         self.interim = False  # the answer asks for more; the request upstream goes on
         self._late: Answer | None = None  # the answer that came while the client was away to ask
         self.http_status = 200
@@ -260,8 +264,7 @@ class Exchange:
 
     def fail(self, error: CallboardError) -> None:
         """Answer with an error of ours."""
-        data = {**error.data, "code": error.code, "fix": error.fix}
-        self.complete(error_answer(SERVER_ERROR, error.message, data))
+        self.complete(failure(error).answer())
 
     def cancel(self, reason: str) -> None:
         """The client does not want the answer any more."""
@@ -269,6 +272,13 @@ class Exchange:
         if request is not None:
             request.cancel(reason)
         self.complete(CANCELLED)
+
+    def replace_answer(self, answer: Answer) -> None:
+        """Give the client another answer than the one that came; only from within ``on_done``."""
+        if self._late is not None:
+            self._late = answer
+        else:
+            self.answer = answer
 
     @property
     def last_answer(self) -> Answer | None:

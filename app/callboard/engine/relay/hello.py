@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from callboard import __version__
+from callboard.engine.policy.callers import Caller
 
 if TYPE_CHECKING:
     from callboard.engine.relay.relay import Relay
@@ -48,9 +49,9 @@ def _extensions(relay: "Relay") -> dict[str, Any]:
     return {"extensions": merged} if merged else {}
 
 
-def instructions(relay: "Relay", scope: str) -> str:
-    """What the servers want a model to know, in roster order."""
-    links = [relay.links[scope]] if scope else list(relay.links.values())
+def instructions(relay: "Relay", scope: str, caller: Caller) -> str:
+    """What the servers that a caller may use want a model to know, in roster order."""
+    links = [relay.links[scope]] if scope else [link for link in relay.links.values() if caller.may_use(link.name)]
     texts = [
         (link.name, link.upstream.info.instructions.strip())
         for link in links

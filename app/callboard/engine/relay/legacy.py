@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from callboard.core.protocol import INVALID_PARAMS, LATEST_LEGACY, LEGACY, log_rank
+from callboard.engine.policy.callers import Caller
 from callboard.engine.relay import hello
 from callboard.engine.relay.catalogue import BY_METHOD
 from callboard.engine.relay.envelope import Envelope, Raw, answer_of, decode_json, decode_params, result_answer
@@ -30,7 +31,7 @@ class LegacyEra:
         self._relay = relay
         self._numbers = itertools.count(1)
 
-    async def initialize(self, scope: str, caller: str, params: Params) -> tuple[Session, Answer]:
+    async def initialize(self, scope: str, caller: Caller, params: Params) -> tuple[Session, Answer]:
         """Open a session; raises RpcError, or ``server-unknown``."""
         hello_params: dict[str, Any] = {key: decode_json(value) for key, value in params.items()}
         asked = hello_params.get("protocolVersion")
@@ -43,11 +44,11 @@ class LegacyEra:
             protocol,
             hello.capabilities(self._relay, scope, modern=False),
             hello.identity(self._relay, scope),
-            hello.instructions(self._relay, scope),
+            hello.instructions(self._relay, scope, caller),
         )
         return session, Answer(result=result)
 
-    def request(self, scope: str, caller: str, session: Session | None, envelope: Envelope) -> Exchange:
+    def request(self, scope: str, caller: Caller, session: Session | None, envelope: Envelope) -> Exchange:
         """Begin a request; the returned exchange may be done already."""
         request_id = bytes(envelope.id)
         exchange = self._exchange(caller, session, request_id, envelope)
@@ -59,7 +60,7 @@ class LegacyEra:
             exchange.complete(RpcError(INVALID_PARAMS, f"Invalid params: {error}").answer())
         return exchange
 
-    def _exchange(self, caller: str, session: Session | None, request_id: bytes, envelope: Envelope) -> Exchange:
+    def _exchange(self, caller: Caller, session: Session | None, request_id: bytes, envelope: Envelope) -> Exchange:
         params, token = Params(), None
         try:
             params = decode_params(envelope.params)
@@ -69,7 +70,7 @@ class LegacyEra:
             params = {"": Raw(b"null")}  # refused in _handle
         if session is None:
             return Exchange(
-                client=caller,
+                client=caller.client,
                 caller=caller,
                 owner=f"{STATELESS} {next(self._numbers)}",
                 request_id=request_id,
@@ -119,7 +120,7 @@ class LegacyEra:
     def _subscribe(self, scope: str, session: Session | None, exchange: Exchange) -> None:
         if session is None:
             raise invalid("a subscription needs a session; send initialize first")
-        link, _, own = self._relay.router.route(scope, exchange.method, exchange.params)
+        link, own = self._relay.route_subscription(scope, exchange, exchange.params)
         link = self._relay.link_for(link, exchange, session)
         entry = (link, own, text_member(exchange.params, "uri"))
         if exchange.method == "resources/subscribe":

@@ -1,10 +1,11 @@
 """Open ``subscriptions/listen`` requests of modern clients (2026-07-28, basic/patterns/subscriptions)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from callboard.core.protocol import META_SUBSCRIPTION
+from callboard.engine.policy.callers import Caller
 from callboard.engine.relay.catalogue import PROMPTS, RESOURCES, TOOLS
 from callboard.engine.relay.envelope import Raw, notification_bytes, raw_json, result_answer
 from callboard.engine.relay.exchange import Exchange
@@ -61,14 +62,25 @@ class Listeners:
     def list_changed(self, method: str, servers: set[str]) -> None:
         """A list of one of these servers changed ("" stands for the roster itself)."""
         for subscription in list(self._open.values()):
-            if subscription.wanted.get(FILTER[method]) and (not subscription.scope or subscription.scope in servers):
+            scope, caller = subscription.scope, subscription.exchange.caller
+            if not subscription.wanted.get(FILTER[method]) or (scope and scope not in servers):
+                continue
+            if any(not server or caller.may_use(server) for server in servers):
                 subscription.tell(method, {})
+
+    def policy_changed(self, callers: Iterable[Caller]) -> None:
+        """These callers may use other things now: what each sees of all lists may be another."""
+        for subscription in list(self._open.values()):
+            if subscription.exchange.caller in callers:
+                for method, member in FILTER.items():
+                    if subscription.wanted.get(member):
+                        subscription.tell(method, {})
 
     def resource_updated(self, link: ServerLink, uri: str, params: Params) -> None:
         """A resource of a server changed."""
         for subscription in list(self._open.values()):
             shown = subscription.resources.get((link, uri))
-            if shown is not None:
+            if shown is not None and subscription.exchange.caller.sees("resource", link.name, uri):
                 subscription.tell("notifications/resources/updated", params | {"uri": raw_json(shown)})
 
     def close(self) -> None:

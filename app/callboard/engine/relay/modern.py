@@ -16,6 +16,7 @@ from callboard.core.protocol import (
     MODERN,
     UNSUPPORTED_VERSION,
 )
+from callboard.engine.policy.callers import Caller
 from callboard.engine.relay import hello
 from callboard.engine.relay.catalogue import BY_METHOD
 from callboard.engine.relay.envelope import Envelope, Raw, decode_json, decode_params, raw_json, result_answer
@@ -52,7 +53,7 @@ class ModernEra:
         self._relay = relay
         self._numbers = itertools.count(1)
 
-    def request(self, scope: str, caller: str, envelope: Envelope, params: Params, meta: Params) -> Exchange:
+    def request(self, scope: str, caller: Caller, envelope: Envelope, params: Params, meta: Params) -> Exchange:
         """Begin a request whose ``params`` and ``_meta`` are decoded; the exchange may be done already."""
         try:
             self._check(envelope.method, meta)
@@ -60,6 +61,7 @@ class ModernEra:
             if waiting is not None:
                 return waiting
             exchange = self._exchange(caller, envelope, params, meta)
+            exchange.agreed = "requestState" in params and envelope.method in ASKING  # which was found valid
         except (RpcError, msgspec.DecodeError) as error:
             exchange = self._bare(caller, envelope)
             wrong = error if isinstance(error, RpcError) else invalid(f"Invalid params: {error}")
@@ -88,9 +90,9 @@ class ModernEra:
         if method in _GONE:
             raise unknown_method(method)
 
-    def _bare(self, caller: str, envelope: Envelope) -> Exchange:
+    def _bare(self, caller: Caller, envelope: Envelope) -> Exchange:
         return Exchange(
-            client=caller,
+            client=caller.client,
             caller=caller,
             owner="",
             request_id=bytes(envelope.id),
@@ -99,12 +101,12 @@ class ModernEra:
             modern=True,
         )
 
-    def _exchange(self, caller: str, envelope: Envelope, params: Params, meta: Params) -> Exchange:
+    def _exchange(self, caller: Caller, envelope: Envelope, params: Params, meta: Params) -> Exchange:
         capabilities: Any = decode_json(meta[META_CAPABILITIES])
         if not isinstance(capabilities, dict):
             raise invalid(f"{META_CAPABILITIES} must be an object")
         return Exchange(
-            client=_client_name(meta) or caller,
+            client=_client_name(meta) or caller.client,
             caller=caller,
             owner=f"request {next(self._numbers)}",  # no two requests are known to be one conversation
             request_id=bytes(envelope.id),
@@ -121,11 +123,11 @@ class ModernEra:
         self._relay.listeners.remove(exchange)
         self._relay.done(exchange)
 
-    def _retry(self, caller: str, envelope: Envelope, params: Params, meta: Params) -> Exchange | None:
+    def _retry(self, caller: Caller, envelope: Envelope, params: Params, meta: Params) -> Exchange | None:
         """The exchange that waits for this request's answers, if it is a retry of one that waits."""
         if envelope.method not in ASKING or "requestState" not in params:
             return None
-        opened = self._relay.seal.open(text_member(params, "requestState"), caller, envelope.method, params)
+        opened = self._relay.seal.open(text_member(params, "requestState"), caller.client, envelope.method, params)
         if opened is None:
             raise invalid("requestState is not valid for this request")
         if not opened[0]:
@@ -145,7 +147,7 @@ class ModernEra:
             if scope and self._relay.links[scope].upstream is None:
                 spawn(self._discover_later(scope, exchange), name=f"wait for {scope}")
             else:
-                exchange.complete(self._discovery(scope))
+                exchange.complete(self._discovery(scope, exchange.caller))
         elif method == "subscriptions/listen":
             self._listen(scope, exchange)
         else:
@@ -157,9 +159,9 @@ class ModernEra:
         except CallboardError as error:
             exchange.fail(error)
         else:
-            exchange.complete(self._discovery(scope))
+            exchange.complete(self._discovery(scope, exchange.caller))
 
-    def _discovery(self, scope: str) -> Answer:
+    def _discovery(self, scope: str, caller: Caller) -> Answer:
         result: dict[str, Any] = {
             "resultType": "complete",
             "supportedVersions": [MODERN],
@@ -168,7 +170,7 @@ class ModernEra:
             "cacheScope": "private",
             "_meta": {META_SERVER: hello.identity(self._relay, scope)},
         }
-        if text := hello.instructions(self._relay, scope):
+        if text := hello.instructions(self._relay, scope, caller):
             result["instructions"] = text
         return result_answer(result)
 
@@ -181,7 +183,7 @@ class ModernEra:
         resources: dict[tuple[ServerLink, str], str] = {}
         for uri in uris if isinstance(uris, list) else []:
             try:
-                link, _, own = self._relay.router.route(scope, "resources/subscribe", {"uri": raw_json(uri)})
+                link, own = self._relay.route_subscription(scope, exchange, {"uri": raw_json(uri)})
             except RpcError:
                 continue
             link = self._relay.link_for(link, exchange, None)

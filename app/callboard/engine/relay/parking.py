@@ -11,6 +11,7 @@ import time
 from typing import Any, Final
 
 from callboard.core.protocol import CLIENT_CAPABILITY, INTERNAL_ERROR, METHOD_NOT_FOUND
+from callboard.engine.policy.callers import Caller
 from callboard.engine.relay.envelope import Raw, decode_json, decode_params, encode, error_answer
 from callboard.engine.relay.exchange import Exchange
 from callboard.engine.relay.seal import Seal
@@ -26,7 +27,7 @@ MAX_PER_CALLER: Final = 100
 class Waiting:
     """One call that waits. Its questions are put in as many rounds as it takes."""
 
-    def __init__(self, key: str, caller: str, exchange: Exchange) -> None:
+    def __init__(self, key: str, caller: Caller, exchange: Exchange) -> None:
         self.key = key
         self.caller = caller
         self.exchange = exchange
@@ -45,15 +46,15 @@ class Parking:
         self._waiting: dict[str, Waiting] = {}
         self._by_exchange: dict[Exchange, Waiting] = {}
 
-    def asker(self, caller: str, capabilities: dict[str, Any]) -> "ModernAsker":
+    def asker(self, caller: Caller, capabilities: dict[str, Any]) -> "ModernAsker":
         """The Asker for one request of a caller that declared these capabilities."""
         return ModernAsker(self, caller, capabilities)
 
-    async def ask(self, caller: str, exchange: Exchange, method: str, params: Params) -> Answer:
+    async def ask(self, caller: Caller, exchange: Exchange, method: str, params: Params) -> Answer:
         """Put a question into the next ``input_required`` result of an exchange and wait for its answer."""
         waiting = self._by_exchange.get(exchange)
         if waiting is None:
-            mine = sum(other.caller == caller for other in self._waiting.values())
+            mine = sum(other.caller is caller for other in self._waiting.values())
             if len(self._waiting) >= MAX_WAITING or mine >= MAX_PER_CALLER:
                 return error_answer(INTERNAL_ERROR, "too many calls wait for an answer")
             waiting = Waiting(secrets.token_urlsafe(16), caller, exchange)
@@ -68,10 +69,10 @@ class Parking:
         finally:
             waiting.questions.pop(name, None)
 
-    def retry(self, key: str, caller: str, responses: Raw | None) -> Exchange | None:
+    def retry(self, key: str, caller: Caller, responses: Raw | None) -> Exchange | None:
         """The client repeats its request with answers: the exchange that goes on, None if nothing waits."""
         waiting = self._waiting.get(key)
-        if waiting is None or waiting.caller != caller or not waiting.exchange.interim:
+        if waiting is None or waiting.caller is not caller or not waiting.exchange.interim:
             return None  # also a state that is used a second time while its call goes on
         answers = decode_params(responses or b"")
         if waiting.timer is not None:
@@ -124,7 +125,7 @@ class Parking:
         requests = {name: {"method": method, "params": params} for name, (method, params, _) in questions}
         if not requests or exchange.done:
             return
-        state = self._seal.make(waiting.caller, exchange.method, exchange.params, parked=waiting.key)
+        state = self._seal.make(waiting.caller.client, exchange.method, exchange.params, parked=waiting.key)
         result = {"resultType": "input_required", "inputRequests": requests, "requestState": state}
         waiting.since = time.monotonic()
         self._look_again(waiting)
@@ -151,7 +152,7 @@ class Parking:
 class ModernAsker:
     """Asks a modern client on behalf of one request."""
 
-    def __init__(self, parking: Parking, caller: str, capabilities: dict[str, Any]) -> None:
+    def __init__(self, parking: Parking, caller: Caller, capabilities: dict[str, Any]) -> None:
         self._parking = parking
         self._caller = caller
         self.capabilities = capabilities

@@ -58,7 +58,7 @@ class PrivateLink(ServerLink):
 
 
 def _client_key(exchange: Exchange) -> str:
-    return f"client {exchange.caller} {exchange.client}"
+    return f"client {exchange.caller.client} {exchange.client}"
 
 
 class PrivateLinks:

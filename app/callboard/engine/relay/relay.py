@@ -7,15 +7,22 @@ exchanges in flight; the gateway hands it messages, the supervisor tells it whic
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from callboard.core.errors import CallboardError
 from callboard.core.mcp_headers import value_at
+from callboard.core.policy import ALLOWED
 from callboard.core.protocol import LOGGED
+from callboard.core.result_bound import bounded_result
 from callboard.engine.calls.log import CallLog
 from callboard.engine.calls.record import error_said, says_error
+from callboard.engine.policy.approvals import Approvals
+from callboard.engine.policy.callers import Caller, Policies
+from callboard.engine.policy.questions import Questions
 from callboard.engine.relay.bridge import to_modern_client
 from callboard.engine.relay.callers import name_caller
 from callboard.engine.relay.catalogue import (
@@ -32,6 +39,7 @@ from callboard.engine.relay.delivery import Delivery
 from callboard.engine.relay.envelope import Raw, decode_json, raw_json
 from callboard.engine.relay.errors import RpcError
 from callboard.engine.relay.exchange import Exchange, Watch
+from callboard.engine.relay.gate import ITEM_KIND, Gate
 from callboard.engine.relay.link import ServerLink
 from callboard.engine.relay.listeners import Listeners
 from callboard.engine.relay.parking import Parking
@@ -39,7 +47,7 @@ from callboard.engine.relay.private import PrivateLink, PrivateLinks, PrivateSer
 from callboard.engine.relay.router import Router, text_member
 from callboard.engine.relay.seal import Seal
 from callboard.engine.relay.sessions import Session, Sessions
-from callboard.engine.relay.views import View, list_result
+from callboard.engine.relay.views import PartView, View, list_result
 from callboard.engine.tasks import spawn
 from callboard.engine.upstream.answers import error_text
 from callboard.engine.upstream.base import Answer, Params, Upstream
@@ -84,8 +92,13 @@ class Relay:
         *,
         on_catalogue: Callable[[str], None],
         on_noise: Callable[[str, bytes], None],
+        policies: Policies | None = None,
+        questions: Questions | None = None,
     ) -> None:
-        """``on_catalogue`` hears which server's lists changed, ``on_noise`` what a server printed on stdout."""
+        """``on_catalogue`` hears which server's lists changed, ``on_noise`` what a server printed on stdout.
+
+        Without ``policies`` those of an empty roster hold; without ``questions`` there is nobody to ask.
+        """
         self.servers = servers
         self.call_log = call_log
         self.links: dict[str, ServerLink] = {}
@@ -97,7 +110,12 @@ class Relay:
         self.watch = Watch()
         self.router = Router(self)
         self.private = PrivateLinks(self, servers)
+        self.policies = policies or Policies(Approvals(None))
+        self.questions = questions or Questions()
+        self.policies.definition = self.catalogue.definition
+        self.gate = Gate(self)
         self._views: dict[str, View] = {}
+        self._parts: dict[tuple[str, Caller], PartView] = {}
         self._on_catalogue = on_catalogue
         self._on_noise = on_noise
         self._notices: dict[tuple[str, str], None] = {}
@@ -113,6 +131,7 @@ class Relay:
         self.private.forget(previous.keys() - self.links.keys())
         changed = list(previous) != names
         self._views.clear()
+        self._parts.clear()
         if changed:
             for kind in (TOOLS, PROMPTS, RESOURCES):
                 self._notice("", kind)
@@ -166,6 +185,19 @@ class Relay:
             view = self._views[scope] = View(self.catalogue, servers, self.servers.exposed, single=bool(scope))
         return view
 
+    def lists(self, scope: str, caller: Caller) -> View:
+        """The lists as a caller sees them at an endpoint."""
+        if caller.policy.is_open:
+            return self.view(scope)
+        part = self._parts.get((scope, caller))
+        if part is None:
+
+            def sees(kind: Kind, server: str, name: str) -> bool:
+                return caller.sees(ITEM_KIND[kind], server, name)
+
+            part = self._parts[scope, caller] = PartView(self.view(scope), sees)
+        return part
+
     # requests
 
     def answer_list(self, scope: str, exchange: Exchange, session: Session | None = None) -> None:
@@ -181,7 +213,7 @@ class Relay:
 
     def _list(self, scope: str, exchange: Exchange, session: Session | None) -> None:
         kind = BY_METHOD[exchange.method]
-        items = self.view(scope).list_bytes(kind)
+        items = self.lists(scope, exchange.caller).list_bytes(kind)
         if session is not None:
             session.served[kind.name] = hash(items)
         exchange.complete(Answer(result=list_result(kind, items, modern=exchange.modern)))
@@ -189,18 +221,40 @@ class Relay:
     def submit(self, scope: str, exchange: Exchange, session: Session | None, *, waited: bool = False) -> None:
         """Route a client's request to its server; everything else happens on the exchange."""
         self.watch.add(exchange)
+        method, caller = exchange.method, exchange.caller
         try:
-            link, params, shown = self.router.route(scope, exchange.method, exchange.params)
+            link, params, shown = self.router.route(scope, method, exchange.params)
+            verdict = self.gate.verdict(caller, method, link.name, params, shown)
         except RpcError as error:
             if not waited and self.unread(scope):
                 spawn(self._submit_when_read(scope, exchange, session), name="wait for lists")
                 return
-            answer = error.answer()
-            exchange.complete(to_modern_client(exchange.method, answer) if exchange.modern else answer)
+            self._refuse(exchange, self.gate.refusal(caller, scope, method, exchange.params, error))
             return
+        if verdict is not ALLOWED:
+            if verdict.by_hints and not waited and not self.catalogue.known(link.name):
+                spawn(self._submit_when_known(link.name, scope, exchange, session), name=f"wait for {link.name}")
+                return
+            if verdict.effect == "deny":
+                self.gate.note(exchange, link.name, shown, verdict)
+                self._refuse(exchange, self.gate.refusal(caller, scope, method, exchange.params))
+                return
+            if not exchange.agreed:
+                self._log_begin(exchange, link.name, params, shown)
+                proceed = partial(self._send, link, exchange, params, shown, session)
+                self.gate.ask(exchange, link.name, shown, verdict, proceed)
+                return
+        self._send(link, exchange, params, shown, session)
+
+    def _refuse(self, exchange: Exchange, error: RpcError) -> None:
+        answer = error.answer()
+        exchange.complete(to_modern_client(exchange.method, answer) if exchange.modern else answer)
+
+    def _send(self, link: ServerLink, exchange: Exchange, params: Params, shown: str, session: Session | None) -> None:
+        """Send a request that may be made to its server, or to the client's own process of it."""
         link = self.link_for(link, exchange, session)
         if self.servers.is_told_callers(link.name):
-            params = name_caller(params, exchange.caller, session)
+            params = name_caller(params, exchange.caller.client, session)
         self._begin(exchange, link, params, shown)
         delivery = Delivery(self, link, exchange, params, session)
         if isinstance(link, PrivateLink):
@@ -209,6 +263,12 @@ class Relay:
             link.submit(exchange, delivery.send)
         else:
             spawn(self._submit_later(link, exchange, delivery.send), name=f"wait for {link.name}")
+
+    def route_subscription(self, scope: str, exchange: Exchange, params: Params) -> tuple[ServerLink, str]:
+        """The server of a resource that a client wants to hear of, and its URI there; raises RpcError."""
+        link, params, own = self.router.route(scope, "resources/subscribe", params)
+        self.gate.check(exchange.caller, scope, "resources/subscribe", link.name, params, own)
+        return link, own
 
     def unread(self, scope: str) -> list[str]:
         """The servers of a scope of which nothing is known yet, though it is on its way.
@@ -240,6 +300,17 @@ class Relay:
         if not exchange.done:
             self.submit(scope, exchange, session, waited=True)
 
+    async def _submit_when_known(self, server: str, scope: str, exchange: Exchange, session: Session | None) -> None:
+        """What the tool declares of itself decides, and nothing is known of the server yet."""
+        try:
+            await self.servers.upstream(server)
+        except CallboardError as error:
+            exchange.fail(error)
+            return
+        await self.first_read(server, READ_SECONDS)
+        if not exchange.done:
+            self.submit(scope, exchange, session, waited=True)
+
     def link_for(self, link: ServerLink, exchange: Exchange, session: Session | None) -> ServerLink:
         """The link that a client's messages go to: a private one where the server's processes are not shared."""
         sharing = self.servers.sharing(link.name)
@@ -258,20 +329,26 @@ class Relay:
         exchange.link = link
         limit = self.servers.time_limit(link.name)
         if limit:
+            now = exchange.started if not exchange.agreed else time.monotonic()
             exchange.time_limit = limit
-            exchange.deadline = exchange.started + limit
-            exchange.expires = exchange.started + 10 * limit
+            exchange.deadline = now + limit
+            exchange.expires = now + 10 * limit
+        if exchange.record is None:
+            self._log_begin(exchange, link.name, params, shown)
+        self.servers.touch(link.name)
+
+    def _log_begin(self, exchange: Exchange, server: str, params: Params, shown: str) -> None:
         if exchange.method in LOGGED:
             arguments = params.get("arguments", _NONE)
             exchange.record = self.call_log.begin(
-                exchange.client, link.name, exchange.method, shown, memoryview(arguments)
+                exchange.client, server, exchange.method, shown, memoryview(arguments)
             )
-        self.servers.touch(link.name)
 
     def done(self, exchange: Exchange) -> None:
         """An exchange has its last answer: the end in the log, the next client's turn. Called by the exchange."""
         self.watch.discard(exchange)
         self.parking.forget(exchange)
+        self.gate.forget(exchange)
         link = exchange.link
         if link is not None:
             link.finished(exchange)
@@ -291,11 +368,18 @@ class Relay:
             else:
                 self.call_log.end(record, "completed", result)
         exchange.kept = record.kept
+            self._bound(exchange, answer)
 
-    def argument_headers(self, scope: str, params: Params) -> dict[str, Any]:
+    def _bound(self, exchange: Exchange, answer: Answer) -> None:
+        """Cut the text that the client gets at its bound; the log has taken what it keeps of the whole."""
+        limit = exchange.caller.max_result_chars
+        if limit and len(answer.result or b"") > limit:
+            exchange.replace_answer(Answer(result=bounded_result(bytes(answer.result or b""), limit)))
+
+    def argument_headers(self, scope: str, caller: Caller, params: Params) -> dict[str, Any]:
         """The arguments of a tools/call that must stand in ``Mcp-Param-*`` headers too, by lower-case header name."""
         shown = text_member(params, "name") if "name" in params else ""
-        owner = self.view(scope).owner(TOOLS, shown)
+        owner = self.lists(scope, caller).owner(TOOLS, shown)
         paths = self.catalogue.header_paths(*owner) if owner is not None else {}
         if not paths:
             return {}
@@ -319,13 +403,17 @@ class Relay:
         """Tell those who subscribed."""
         for session in self.sessions:
             for of, own, shown in session.subscriptions:
-                if of is link and own == uri:
+                if of is link and own == uri and session.caller.sees("resource", link.name, own):
                     session.tell("notifications/resources/updated", params | {"uri": raw_json(shown)})
         self.listeners.resource_updated(link, uri, params)
 
     def log_message(self, link: ServerLink, level: int, params: Params) -> None:
         """A message outside of any call goes to the only client there is, or to nobody."""
-        able = [session for session in self.sessions if session.scope in ("", link.name)]
+        able = [
+            session
+            for session in self.sessions
+            if session.scope in ("", link.name) and session.caller.may_use(link.name)
+        ]
         if len(able) == 1 and level >= (able[0].log_rank or 0):
             able[0].tell("notifications/message", params)
 
@@ -339,6 +427,11 @@ class Relay:
         for scope in ("", server):
             if scope in self._views:
                 self._views[scope].changed(kind)
+        for (scope, _), part in self._parts.items():
+            if scope in ("", server):
+                part.changed(kind)
+        if kind is TOOLS:
+            self.policies.forget()
         self._on_catalogue(server)
         self._notice(server, kind)
 
@@ -354,14 +447,25 @@ class Relay:
         for method in dict.fromkeys(method for _, method in notices):
             servers = {server for server, changed in notices if changed == method}
             for session in self.sessions:
-                if (not session.scope or session.scope in servers) and self._is_news(session, method):
+                concerned = session.scope in servers if session.scope else _concerns(servers, session.caller)
+                if concerned and self._is_news(session, method):
                     session.tell(method, {})
             self.listeners.list_changed(method, servers)
 
     def _is_news(self, session: Session, method: str) -> bool:
         """False for a client that was served the lists as they are now, after they had changed."""
-        view = self.view(session.scope)
+        view = self.lists(session.scope, session.caller)
         return any(session.served.get(kind.name) != hash(view.list_bytes(kind)) for kind in BY_NOTIFICATION[method])
+
+    def policy_changed(self, callers: list[Caller]) -> None:
+        """These callers may use other things now: tell each whose lists are others by that."""
+        self._parts = {key: part for key, part in self._parts.items() if key[1] not in callers}
+        for session in self.sessions:
+            if session.caller in callers:
+                for method in BY_NOTIFICATION:
+                    if self._is_news(session, method):
+                        session.tell(method, {})
+        self.listeners.policy_changed(callers)
 
     # log levels and sessions
 
@@ -391,3 +495,7 @@ class Relay:
 
 
 _NONE = Raw(b"")
+
+
+def _concerns(servers: set[str], caller: Caller) -> bool:
+    return any(not server or caller.may_use(server) for server in servers)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from callboard.core.protocol import INVALID_PARAMS, RESOURCE_NOT_FOUND
+from callboard.engine.policy.callers import Caller
 from callboard.engine.relay.catalogue import PROMPTS, TOOLS, Kind
 from callboard.engine.relay.envelope import Raw, decode_json, decode_params, raw_json
 from callboard.engine.relay.errors import RpcError, invalid, unknown_method
@@ -24,7 +25,7 @@ class Router:
 
     def __init__(self, relay: "Relay") -> None:
         self._relay = relay
-        self._tasks: OrderedDict[str, str] = OrderedDict()
+        self._tasks: OrderedDict[str, tuple[str, Caller]] = OrderedDict()
 
     def route(self, scope: str, method: str, params: Params) -> Route:
         """The way of one request; raises RpcError when there is none."""
@@ -99,13 +100,18 @@ class Router:
             return self._relay.links[scope], params, ""
         if "taskId" not in params:
             raise unknown_method(method)
-        server = self._tasks.get(text_member(params, "taskId"))
-        if server is None or server not in self._relay.links:
+        found = self._tasks.get(text_member(params, "taskId"))
+        if found is None or found[0] not in self._relay.links:
             raise invalid("Unknown task")
-        return self._relay.links[server], params, ""
+        return self._relay.links[found[0]], params, ""
 
-    def learn_task(self, server: str, answer: Answer) -> None:
-        """Remember which server a task in an answer belongs to (tasks extension; "task" of 2025-11-25)."""
+    def task_owner(self, task_id: str) -> Caller | None:
+        """Whose call a task came of, if that is known."""
+        found = self._tasks.get(task_id)
+        return found[1] if found is not None else None
+
+    def learn_task(self, server: str, answer: Answer, caller: Caller) -> None:
+        """Remember which server a task in an answer belongs to, and whose it is (tasks extension; 2025-11-25)."""
         result = bytes(answer.result or b"")
         if b'"taskId"' not in result:
             return
@@ -115,7 +121,7 @@ class Router:
             task_id = text_member(holder, "taskId")
         except (msgspec.DecodeError, RpcError):
             return
-        self._tasks[task_id] = server
+        self._tasks[task_id] = (server, caller)
         if len(self._tasks) > MAX_TASKS:
             self._tasks.popitem(last=False)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from callboard.core.errors import CallboardError
 from callboard.core.protocol import METHOD_NOT_FOUND
+from callboard.engine.policy.callers import Caller
 from callboard.engine.relay.envelope import encode, error_answer, notification_bytes, raw_json, request_bytes
 from callboard.engine.relay.exchange import Exchange
 from callboard.engine.relay.parking import can_be_asked
@@ -99,7 +100,7 @@ class Session:
         self,
         session_id: str,
         scope: str,
-        caller: str,
+        caller: Caller,
         protocol: str,
         hello: dict[str, Any],
         on_done: Callable[[Exchange], None],
@@ -116,7 +117,7 @@ class Session:
         self.client_info: dict[str, Any] = info if isinstance(info, dict) else {}
         capabilities = hello.get("capabilities")
         self.capabilities: dict[str, Any] = capabilities if isinstance(capabilities, dict) else {}
-        self.client = str(self.client_info.get("name") or caller)
+        self.client = str(self.client_info.get("name") or caller.client)
         self.log_rank: int | None = None
         self.exchanges: dict[bytes, Exchange] = {}
         self.subscriptions: set[tuple[ServerLink, str, str]] = set()  # with the server's own URI and the one shown
@@ -259,17 +260,17 @@ class Sessions:
     def __iter__(self) -> Iterator[Session]:
         return iter(list(self._sessions.values()))
 
-    def open(self, scope: str, caller: str, protocol: str, hello: dict[str, Any]) -> Session:
+    def open(self, scope: str, caller: Caller, protocol: str, hello: dict[str, Any]) -> Session:
         """A new session."""
         self._expire()
         session = Session(secrets.token_urlsafe(24), scope, caller, protocol, hello, self._on_done)
         self._sessions[session.id] = session
         return session
 
-    def find(self, session_id: str, scope: str, caller: str) -> Session | None:
+    def find(self, session_id: str, scope: str, caller: Caller) -> Session | None:
         """The session of this id, if it belongs to this caller and endpoint."""
         session = self._sessions.get(session_id)
-        if session is None or session.scope != scope or session.caller != caller:
+        if session is None or session.scope != scope or session.caller is not caller:
             return None
         session.last_used = time.monotonic()
         return session

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from callboard.core.names import WireNames
-from callboard.engine.relay.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Catalogue, Kind, renamed
+from callboard.engine.relay.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Catalogue, Item, Kind, renamed
 from callboard.engine.relay.envelope import encode
 
 Owner = tuple[str, str]  # server, the server's own name or URI
@@ -85,11 +85,35 @@ class View:
             wire = [mapping.wire(server, shown) for server, shown in names]
         else:
             wire = _distinct_uris(names)
-        self._owners[kind.name] = {
-            name: (server, item.key) for name, (server, item, _) in zip(wire, entries, strict=True)
-        }
-        raws = [renamed(item, kind, name) for name, (_, item, _) in zip(wire, entries, strict=True)]
+        items: dict[str, tuple[str, Item]] = {}
+        for name, (server, item, _) in zip(wire, entries, strict=True):
+            items.setdefault(name, (server, item))  # a tool that was renamed to another one's name is left out
+        self._keep(kind, items)
+
+    def _keep(self, kind: Kind, items: dict[str, tuple[str, Item]]) -> None:
+        """Take the items of a list by their shown names."""
+        self._owners[kind.name] = {name: (server, item.key) for name, (server, item) in items.items()}
+        raws = [renamed(item, kind, name) for name, (_, item) in items.items()]
         self._bytes[kind.name] = b"[" + b",".join(raws) + b"]"
+
+
+class PartView(View):
+    """A view's lists with only what one caller may use, under the same names."""
+
+    def __init__(self, whole: View, sees: Callable[[Kind, str, str], bool]) -> None:
+        """``sees`` tells by kind, server and own name whether the caller may use something."""
+        super().__init__(whole._catalogue, whole._servers, whole._expose, single=whole._single)
+        self._whole = whole
+        self._sees = sees
+
+    def _build(self, kind: Kind) -> None:
+        seen = {name: owner for name, owner in self._whole._owners_of(kind).items() if self._sees(kind, *owner)}
+        known = {
+            (server, item.key): item
+            for server in dict.fromkeys(server for server, _ in seen.values())
+            for item in self._catalogue.offer(server).items(kind)
+        }
+        self._keep(kind, {name: (owner[0], known[owner]) for name, owner in seen.items() if owner in known})
 
 
 def _distinct_uris(pairs: list[tuple[str, str]]) -> list[str]:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from callboard.engine.policy.approvals import Approvals
+from callboard.engine.policy.callers import Policies
 from callboard.engine.relay.exchange import Exchange
 from callboard.engine.relay.replay import MAX_EVENTS, MAX_STREAMS, ReplayStreams
 from callboard.engine.upstream.base import Answer
@@ -76,9 +78,12 @@ async def test_another_session_cannot_hear_it(client: LegacyClient) -> None:
                 break
 
 
+CALLER = Policies(Approvals(None)).caller("a")
+
+
 def exchange(number: int) -> Exchange:
     return Exchange(
-        client="c", caller="a", owner="s", request_id=b"%d" % number, method="tools/call", params={}, modern=False
+        client="c", caller=CALLER, owner="s", request_id=b"%d" % number, method="tools/call", params={}, modern=False
     )
 
 

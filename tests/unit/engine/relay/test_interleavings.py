@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from callboard.core.policy_shapes import DefaultPolicy
 from callboard.core.protocol import META_CAPABILITIES, META_VERSION, MODERN
 from callboard.engine.relay import parking
 from callboard.engine.relay.envelope import decode_envelope, decode_params
@@ -103,6 +104,7 @@ class World:
             on_catalogue=lambda name: None,
             on_noise=lambda name, line: None,
         )
+        self.relay.policies.configure(DefaultPolicy(ask=[]), {}, {})  # the server lists nothing
         self.relay.sync(["one"])
         self.legacy, self.new = LegacyEra(self.relay), ModernEra(self.relay)
         self.sessions: list[Session] = []
@@ -117,7 +119,7 @@ class World:
         for token in ("a", "b"):
             params = {"protocolVersion": "2025-11-25", "capabilities": CAPABLE, "clientInfo": {"name": token}}
             raw = decode_params(json.dumps(params).encode())
-            session, _ = await self.legacy.initialize("one", token, raw)
+            session, _ = await self.legacy.initialize("one", self.relay.policies.caller(token), raw)
             self.sessions.append(session)
         self.connect()
 
@@ -145,7 +147,9 @@ class World:
         params = {**params, "_meta": {META_VERSION: MODERN, META_CAPABILITIES: CAPABLE}}
         envelope = decode_envelope(json.dumps({"id": number, "method": "tools/call", "params": params}).encode())
         raw = decode_params(envelope.params)
-        return self.new.request("one", "ab"[client - 2], envelope, raw, decode_params(raw["_meta"]))
+        return self.new.request(
+            "one", self.relay.policies.caller("ab"[client - 2]), envelope, raw, decode_params(raw["_meta"])
+        )
 
     def cancel(self, index: int) -> None:
         """A legacy client says so; a modern one's connection closes."""

@@ -1,0 +1,181 @@
+"""What the person is asked before a call is made: may this client call this tool with these arguments?
+
+A call waits for the answer, for a time. Whoever shows questions to a person says so by :meth:`Questions.listening`;
+where nobody does, the desktop's notifications are tried, and where there are none a call is refused at once.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, Literal, get_args
+
+from callboard.core.errors import FIXES, CallboardError
+from callboard.core.policy_shapes import ItemKind
+from callboard.engine.policy.approvals import Item
+
+log = logging.getLogger(__name__)
+
+Choice = Literal["once", "always", "deny"]
+CHOICES: Final[tuple[Choice, ...]] = get_args(Choice)
+MAX_OPEN: Final = 50  # questions at once, of one client
+MAX_ARGUMENTS: Final = 20_000  # characters shown
+PROGRESS_SECONDS: Final = 5.0
+
+
+@dataclass(eq=False)
+class Question:
+    """One call that waits for the person. Times are seconds since the epoch.
+
+    ``client`` is the owner of the token, ``program`` what it calls itself. ``arguments`` is JSON, secrets masked, cut
+    at a bound. ``reason`` is a clause: why the person is asked.
+    """
+
+    id: int
+    client: str
+    program: str
+    kind: ItemKind
+    server: str
+    name: str
+    reason: str
+    arguments: str
+    asked: float
+    expires: float
+    definition: bytes | None = None
+    answer: "asyncio.Future[Choice]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    @property
+    def item(self) -> Item:
+        """What an answer for good would be for."""
+        return (self.client, self.kind, self.server, self.name)
+
+
+Notify = Callable[[Question], Awaitable[Choice | None]]
+
+
+class Questions:
+    """All open questions. Engine loop only."""
+
+    def __init__(
+        self,
+        *,
+        mask: Callable[[str], str] = lambda text: text,
+        on_change: Callable[[], None] = lambda: None,
+        notify: Notify | None = None,
+    ) -> None:
+        """``on_change`` hears that a question came or went. ``notify`` asks by a desktop notification: it returns the
+        answer, or None if there is no way to show one; it is cancelled when the question is over.
+        """
+        self._mask = mask
+        self._on_change = on_change
+        self._notify = notify
+        self._listeners = 0
+        self._numbers = itertools.count(1)
+        self._open: dict[int, Question] = {}
+
+    def open(self) -> list[Question]:
+        """The questions that wait, oldest first."""
+        return list(self._open.values())
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """While this is entered, somebody shows questions to the person."""
+        self._listeners += 1
+        try:
+            yield
+        finally:
+            self._listeners -= 1
+
+    async def ask(
+        self,
+        item: Item,
+        program: str,
+        reason: str,
+        arguments: bytes,
+        *,
+        seconds: float,
+        definition: bytes | None = None,
+        on_wait: Callable[[float], None] = lambda part: None,
+    ) -> Choice:
+        """Wait for the person's answer to one call; ``on_wait`` hears now and then which part of the time is gone.
+
+        Raises ``policy-refused`` for a no, and ``policy-unanswered`` if none comes in time, or if nobody can be asked.
+        """
+        client, kind, server, name = item
+        if sum(other.client == client for other in self._open.values()) >= MAX_OPEN:
+            raise CallboardError("policy-unanswered", f"Too many calls of {client} wait for an answer already.")
+        if not self._listeners and self._notify is None:
+            raise nobody(client, server, name)
+        now = time.time()
+        text = self._mask(arguments.decode("utf-8", "replace"))[:MAX_ARGUMENTS]
+        question = Question(
+            next(self._numbers), client, program, kind, server, name, reason, text, now, now + seconds, definition
+        )
+        self._open[question.id] = question
+        self._on_change()
+        try:
+            async with self._notified(question), asyncio.timeout(seconds):
+                while not question.answer.done():
+                    await asyncio.wait([question.answer], timeout=PROGRESS_SECONDS)
+                    on_wait((time.time() - now) / seconds)
+                choice = question.answer.result()
+        except TimeoutError:
+            reason = f"Nobody answered within {seconds:g} s whether {client} may use {server}.{name}."
+            raise CallboardError("policy-unanswered", reason) from None
+        finally:
+            self._open.pop(question.id, None)
+            self._on_change()
+        if choice == "deny":
+            raise CallboardError("policy-refused", f"The person refused this call of {server}.{name}.")
+        return choice
+
+    def settle(self, question_id: int, choice: Choice) -> Question:
+        """Give the person's answer; "always" and what it is for hold for the other open questions of it too.
+
+        Raises ``question-over`` for one that is not open any more.
+        """
+        question = self._open.get(question_id)
+        if question is None or question.answer.done():
+            raise CallboardError("question-over", "This question is over: it was answered, or the call was given up.")
+        question.answer.set_result(choice)
+        if choice == "always":
+            for other in self._open.values():
+                if other.item == question.item and not other.answer.done():
+                    other.answer.set_result("once")
+        return question
+
+    @contextlib.asynccontextmanager
+    async def _notified(self, question: Question) -> AsyncIterator[None]:
+        """Show a desktop notification where nobody else asks the person."""
+        if self._listeners or self._notify is None:
+            yield
+            return
+        asking = asyncio.ensure_future(self._notify(question))
+        asking.add_done_callback(lambda done: self._notification_over(question, done))
+        try:
+            yield
+        finally:
+            asking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([asking])
+
+    def _notification_over(self, question: Question, done: "asyncio.Future[Choice | None]") -> None:
+        if done.cancelled() or question.answer.done():
+            return
+        choice = None if done.exception() is not None else done.result()
+        if choice is not None:
+            question.answer.set_result(choice)
+        elif not self._listeners:
+            question.answer.set_exception(nobody(question.client, question.server, question.name))
+
+
+def nobody(client: str, server: str, name: str) -> CallboardError:
+    """There is nobody to ask."""
+    return CallboardError(
+        "policy-unanswered",
+        f"{client} may use {server}.{name} only after a question, and nobody can be asked: no window is open.",
+        fix=f"{FIXES['policy-unanswered']} Or run `callboard policy allow {client} {server}.{name}`.",
+    )
