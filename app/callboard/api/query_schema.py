@@ -27,6 +27,7 @@ class EventsQuery(View, frozen=True, kw_only=True):
     """GET /events: those after the number of one; a negative number: from now on, beginning with a "reset"."""
 
     after: _Place = -1
+    asks: bool = False  # whoever reads shows the questions to the person (GET /policy/questions)
 
 
 class LogQuery(View, frozen=True, kw_only=True):

@@ -328,7 +328,9 @@ class Check(View, frozen=True, kw_only=True):
     fix: str = ""
 
 
-EventKind = Literal["server", "server-removed", "tools", "log", "calls", "roster", "engine", "secrets", "reset"]
+EventKind = Literal[
+    "server", "server-removed", "tools", "log", "calls", "roster", "engine", "secrets", "questions", "policy", "reset"
+]
 
 
 class Event(View, frozen=True, kw_only=True):
@@ -336,7 +338,8 @@ class Event(View, frozen=True, kw_only=True):
 
     ``data`` by kind: server → ServerView; server-removed → {"name"}; tools → {"server"}; log → {"server", "lines":
     [LogLine]}; calls → {"calls": [CallView]} (started and finished alike: same id, newest state); roster →
-    RosterView; engine → EngineView; secrets → SecretsView; reset → {} (events were missed: read everything anew).
+    RosterView; engine → EngineView; secrets → SecretsView; questions → {"questions": [QuestionView]}, all that are
+    open; policy → {} (rules or answers for good have changed); reset → {} (events were missed: read everything anew).
     """
 
     seq: int

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import yaml
 
 from callboard.core.registry import Way
-from callboard.core.roster import Filled, Model, Text
+from callboard.core.shape import Filled, Model, Text
 from callboard.core.shipped import GetAdvice, ProgramNeed
 
 

@@ -371,8 +371,11 @@ class Settings(Model):
 
 @dataclass(frozen=True)
 class Roster:
-    """A roster that is whole and right. ``written`` holds each entry as it stands in the file, in file order."""
+    """A roster that is whole and right. ``written`` holds each entry as it stands in the file, in file order, and
+    ``sections`` what stands under "clients" and "profiles", by name; under "" the "policy".
+    """
 
     servers: dict[str, AnyEntry] = field(default_factory=dict)
     settings: Settings = Settings()  # noqa: RUF009  frozen
     written: dict[str, dict[str, Any]] = field(default_factory=dict)
+    sections: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -28,6 +28,7 @@ from callboard.core.shape import Model
 
 M = TypeVar("M", bound=Model)
 
+NAMED_SECTIONS = ("clients", "profiles")
 _AUTH_TYPES = ("none", "bearer", "api_key", "custom_header", "oauth", "mtls")
 _AUTH_FIELDS = (
     *("type", "secret", "header", "client_id", "issuer", "client_metadata", "grant", "scopes"),
@@ -119,7 +120,9 @@ def parse_roster(text: str) -> Roster:
     if problems:
         raise _first(problems, document.place)
     assert settings is not None  # else there would be a problem
-    return Roster(servers, settings, written)
+    sections = {name: {key: item or {} for key, item in (value.get(name) or {}).items()} for name in NAMED_SECTIONS}
+    sections[""] = {"policy": value["policy"]} if value.get("policy") else {}
+    return Roster(servers, settings, written, sections)
 
 
 def check_entry(raw: Any) -> tuple[AnyEntry | None, list[Problem]]:

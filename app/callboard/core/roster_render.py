@@ -18,6 +18,15 @@ def plain_entry(entry: dict[str, Any]) -> dict[str, Any]:
     return {key: value if key in TYPED_FIELDS else _as_text(value) for key, value in entry.items() if value is not None}
 
 
+def without_empty(entry: dict[str, Any]) -> dict[str, Any]:
+    """What is no server, as it reads back from the file: fields keep their types, those without a value go."""
+    return {
+        key: without_empty(value) if isinstance(value, dict) else value
+        for key, value in entry.items()
+        if value is not None
+    }
+
+
 def render_key(key: str) -> str:
     """A mapping's key."""
     return key if _is_plain(f"{key}: 1", key) else _quoted(key)

@@ -6,12 +6,20 @@ would not say exactly what was asked for is refused with ``roster-uneditable``, 
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-from yaml.nodes import MappingNode, ScalarNode
+from yaml.nodes import MappingNode, Node, ScalarNode
 
 from callboard.core.errors import CallboardError
-from callboard.core.roster_render import STEP, plain_entry, render_block, render_inline, render_key, render_pair
+from callboard.core.roster_render import (
+    STEP,
+    plain_entry,
+    render_block,
+    render_inline,
+    render_key,
+    render_pair,
+    without_empty,
+)
 from callboard.core.roster_splice import (
     MAX_WIDTH,
     CannotSpliceError,
@@ -26,54 +34,61 @@ from callboard.core.roster_splice import (
 )
 from callboard.core.roster_yaml import RosterError, compose, read_yaml
 
+SERVERS: Final = "servers"
 
-def set_entry(text: str, name: str, entry: dict[str, Any]) -> str:
-    """Give ``name`` the value ``entry`` (plain values): in its place, or at the end if it is new."""
+
+def set_entry(text: str, name: str, entry: dict[str, Any], section: str = SERVERS) -> str:
+    """Give ``name`` the value ``entry`` (plain values): in its place, or at the end of its section if it is new.
+
+    ``section`` "" is the file itself: ``name`` is a mapping of its own, like "policy".
+    """
     text = text.removeprefix("\ufeff")
-    servers = _servers(text)
-    new = plain_entry(entry)
-    if name in servers and _same(servers[name], new):
+    entries = _entries(text, section)
+    new = plain_entry(entry) if section == SERVERS else without_empty(entry)
+    if name in entries and isinstance(entries[name], dict) and _same(entries[name], new):
         return text
-    expected = {**servers, name: new}
-    if name in servers:
-        return _first_good(
-            text, name, expected, [lambda: _change(text, name, servers[name], new), lambda: _rewrite(text, name, new)]
-        )
-    return _first_good(text, name, expected, [lambda: _insert(text, name, new)])
+    expected = {**entries, name: new}
+    ways = [lambda: _insert(text, name, new, section)]
+    if name in entries:
+        ways = [
+            lambda: _change(text, name, entries[name], new, section),
+            lambda: _rewrite(text, name, new, section),
+        ]
+    return _first_good(text, name, expected, ways, section)
 
 
-def remove_entry(text: str, name: str) -> str:
+def remove_entry(text: str, name: str, section: str = SERVERS) -> str:
     """Take the entry ``name`` out, with the comment lines directly above it."""
     text = text.removeprefix("\ufeff")
-    expected = {key: value for key, value in _servers(text).items() if key != name}
-    return _first_good(text, name, expected, [lambda: _remove(text, name)])
+    expected = {key: value for key, value in _entries(text, section).items() if key != name}
+    return _first_good(text, name, expected, [lambda: _remove(text, name, section)], section)
 
 
-def rename_entry(text: str, name: str, new_name: str) -> str:
+def rename_entry(text: str, name: str, new_name: str, section: str = SERVERS) -> str:
     """Give the entry ``name`` another name; it stays where it is."""
     text = text.removeprefix("\ufeff")
-    expected = {new_name if key == name else key: value for key, value in _servers(text).items()}
+    expected = {new_name if key == name else key: value for key, value in _entries(text, section).items()}
 
     def rename() -> str:
-        key = _find(Source(text), name)[1].key
+        key = _find(Source(text), name, section)[1].key
         return text[: key.start_mark.index] + render_key(new_name) + text[key.end_mark.index :]
 
-    return _first_good(text, name, expected, [rename])
+    return _first_good(text, name, expected, [rename], section)
 
 
-def _servers(text: str) -> dict[str, Any]:
+def _entries(text: str, section: str) -> dict[str, Any]:
     value = read_yaml(text).value
-    servers = value.get("servers") if isinstance(value, dict) else None
-    return servers if isinstance(servers, dict) else {}
+    found = value.get(section) if section and isinstance(value, dict) else value
+    return found if isinstance(found, dict) else {}
 
 
-def _first_good(text: str, name: str, expected: dict[str, Any], ways: list[Callable[[], str]]) -> str:
-    """The first result that says ``expected`` and, beside the servers, what ``text`` said."""
-    others = _others(text)
+def _first_good(text: str, name: str, expected: dict[str, Any], ways: list[Callable[[], str]], section: str) -> str:
+    """The first result that says ``expected`` and, beside the section, what ``text`` said."""
+    others = _others(text, section)
     for way in ways:
         try:
             result = way()
-            if _same(_servers(result), expected) and _same(_others(result), others):
+            if _same(_entries(result, section), expected) and _same(_others(result, section), others):
                 return result
         except (CannotSpliceError, RosterError):
             continue
@@ -88,36 +103,45 @@ def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return list(one) == list(other) and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
-def _others(text: str) -> dict[str, Any]:
+def _others(text: str, section: str) -> dict[str, Any]:
     value = read_yaml(text).value
-    return {key: item for key, item in value.items() if key != "servers"} if isinstance(value, dict) else {}
+    if not section or not isinstance(value, dict):
+        return {}
+    # a section that is new, or that nothing is left of, stands nowhere else
+    return {key: item for key, item in value.items() if key != section}
 
 
-def _servers_pair(source: Source) -> Pair | None:
+def _root(source: Source) -> MappingNode | None:
     root = compose(source.text)
-    if root is None:
-        return None
-    if not isinstance(root, MappingNode):
+    if root is not None and not isinstance(root, MappingNode):
         raise CannotSpliceError
-    return next((pair for pair in source.pairs(root) if pair.name == "servers"), None)
+    return root
 
 
-def _find(source: Source, name: str) -> tuple[list[Pair], Pair, bool]:
-    """All entries, the one called ``name``, and whether they stand on lines of their own."""
-    servers = _servers_pair(source)
-    if servers is None or servers.alias or not isinstance(servers.value, MappingNode):
+def _section_pair(source: Source, section: str) -> Pair | None:
+    root = _root(source)
+    return next((pair for pair in source.pairs(root) if pair.name == section), None) if root is not None else None
+
+
+def _find(source: Source, name: str, section: str) -> tuple[list[Pair], Pair, bool]:
+    """All entries of a section, the one called ``name``, and whether they stand on lines of their own."""
+    node: Node | None = _root(source)
+    if section:
+        holder = _section_pair(source, section)
+        node = holder.value if holder is not None and not holder.alias else None
+    if not isinstance(node, MappingNode):
         raise CannotSpliceError
-    pairs = source.pairs(servers.value)
+    pairs = source.pairs(node)
     for pair in pairs:
         if pair.name == name:
-            return pairs, pair, is_block(servers.value)
+            return pairs, pair, is_block(node)
     raise CannotSpliceError
 
 
-def _change(text: str, name: str, old: dict[str, Any], new: dict[str, Any]) -> str:
+def _change(text: str, name: str, old: dict[str, Any], new: dict[str, Any], section: str) -> str:
     """Touch only the fields that differ."""
     source = Source(text)
-    _, pair, block = _find(source, name)
+    _, pair, block = _find(source, name, section)
     if pair.alias or not isinstance(pair.value, MappingNode):
         raise CannotSpliceError
     if not is_block(pair.value):
@@ -127,10 +151,10 @@ def _change(text: str, name: str, old: dict[str, Any], new: dict[str, Any]) -> s
     return apply(text, splice_mapping(source, pair.value, old, new))
 
 
-def _rewrite(text: str, name: str, new: dict[str, Any]) -> str:
+def _rewrite(text: str, name: str, new: dict[str, Any], section: str) -> str:
     """Write the whole entry anew."""
     source = Source(text)
-    _, pair, block = _find(source, name)
+    _, pair, block = _find(source, name, section)
     if not block:
         return apply(text, [Splice(pair.start, pair.end, render_inline(new))])
     colon = text.index(":", pair.key.end_mark.index) + 1
@@ -138,14 +162,15 @@ def _rewrite(text: str, name: str, new: dict[str, Any]) -> str:
     return apply(text, [Splice(colon, pair.end, ""), source.after_line(pair.end, rows)])
 
 
-def _insert(text: str, name: str, new: dict[str, Any]) -> str:
+def _insert(text: str, name: str, new: dict[str, Any], section: str) -> str:
     source = Source(text)
-    servers = _servers_pair(source)
-    if servers is None:
+    holder = _section_pair(source, section) if section else None
+    if holder is None:
         gap = [""] if text.strip() else []
-        return apply(text, [source.after_line(len(text), [*gap, "servers:", *render_pair(name, new, STEP)])])
-    node = servers.value
-    if isinstance(node, MappingNode) and node.value and not servers.alias:
+        rows = [f"{section}:", *render_pair(name, new, STEP)] if section else render_pair(name, new, 0)
+        return apply(text, [source.after_line(len(text), [*gap, *rows])])
+    node = holder.value
+    if isinstance(node, MappingNode) and node.value and not holder.alias:
         pairs = source.pairs(node)
         if not is_block(node):
             return apply(text, [Splice(pairs[-1].end, pairs[-1].end, f", {render_inline({name: new})[1:-1]}")])
@@ -153,18 +178,18 @@ def _insert(text: str, name: str, new: dict[str, Any]) -> str:
         at = _entry_end(source, pairs[-1])
         gap = [""] if len(pairs) == 1 or _has_gap(source, pairs[-1]) else []
         return apply(text, [source.after_line(max(at - 1, 0), [*gap, *render_pair(name, new, column)])])
-    if isinstance(node, ScalarNode | MappingNode) and not servers.alias:  # nothing there: null, ~ or {}
+    if isinstance(node, ScalarNode | MappingNode) and not holder.alias:  # nothing there: null, ~ or {}
         if text.lstrip().startswith("{"):
-            return apply(text, [Splice(servers.start, servers.end, render_inline({name: new}))])
-        rows = render_pair(name, new, servers.column + STEP)
-        colon = text.index(":", servers.key.end_mark.index) + 1
-        return apply(text, [Splice(colon, max(colon, servers.end), ""), source.after_line(servers.end, rows)])
+            return apply(text, [Splice(holder.start, holder.end, render_inline({name: new}))])
+        rows = render_pair(name, new, holder.column + STEP)
+        colon = text.index(":", holder.key.end_mark.index) + 1
+        return apply(text, [Splice(colon, max(colon, holder.end), ""), source.after_line(holder.end, rows)])
     raise CannotSpliceError
 
 
-def _remove(text: str, name: str) -> str:
+def _remove(text: str, name: str, section: str) -> str:
     source = Source(text)
-    pairs, pair, block = _find(source, name)
+    pairs, pair, block = _find(source, name, section)
     if not block:
         return apply(text, [flow_cut(pairs, pair)])
     start = source.line_start(pair.key.start_mark.index)

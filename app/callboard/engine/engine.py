@@ -57,11 +57,12 @@ from callboard.engine.machine import Machine
 from callboard.engine.manual_call import call_tool
 from callboard.engine.masking import Masking
 from callboard.engine.output import OutputLog
-from callboard.engine.registry.bundles import Bundles
-from callboard.engine.registry.registry import Registry
 from callboard.engine.policy.approvals import Approvals
 from callboard.engine.policy.callers import Policies
+from callboard.engine.policy.desk import PolicyDesk
 from callboard.engine.policy.questions import Questions
+from callboard.engine.registry.bundles import Bundles
+from callboard.engine.registry.registry import Registry
 from callboard.engine.relay.catalogue import TOOLS
 from callboard.engine.relay.relay import Relay
 from callboard.engine.roster_file import RosterFile
@@ -119,8 +120,18 @@ class Engine:
             on_change=self._changed_server,
         )
         self.sign_ins = self._table.sign_ins
-        self.policies = Policies(Approvals(paths.state / "approvals.json"))
-        self.questions = Questions(mask=self._masking.mask_shown)
+        self._approvals = Approvals(paths.state / "approvals.json", self._on_approvals)
+        self.policies = Policies(self._approvals)
+        self.questions = Questions(mask=self._masking.mask_shown, on_change=self._on_questions)
+        self.policy = PolicyDesk(
+            self.policies,
+            self.questions,
+            self.roster_file,
+            self._tokens,
+            {view.id: view.name for view in self._clients.views()},
+            last_seen=lambda client: self._callers.get(client),
+            url=lambda: self.url,
+        )
         self.relay = Relay(
             self._table,
             self.call_log,
@@ -206,6 +217,7 @@ class Engine:
         if storage is not None:
             self._tokens.share(storage)
             self.relay.seal.share(storage)
+            self._approvals.share(storage)
             await storage.start()
         await self.call_log.open(storage.call_place if storage is not None else None)
 
@@ -422,6 +434,10 @@ class Engine:
         """A client's token in clear."""
         return self._tokens.token_for(client)
 
+    async def rotate_token(self, client: str) -> str:
+        """Replace a client's token; raises ``client-unknown``."""
+        return await self._tokens.rotate(client)
+
     def snippet(self, client: str, server: str, *, with_token: bool) -> SnippetView:
         """A configuration for a client."""
         if server:
@@ -439,6 +455,9 @@ class Engine:
         settings = roster.settings
         changed = self.policies.configure(settings.policy, settings.clients, settings.profiles)
         self.relay.policy_changed(changed)
+        if self._tokens.know(settings.clients):
+            self._access.forget()
+        self.bus.publish("policy", {})
         kept = settings.log
         self.call_log.keep(payload=kept.payload_kb * 1024, age=kept.max_age_days * 86400, size=kept.max_size_mb * MIB)
         gone = self._table.apply(roster)
@@ -478,6 +497,13 @@ class Engine:
 
     async def _publish_secrets(self) -> None:
         self.bus.publish("secrets", await self.secrets_view())
+
+    def _on_approvals(self) -> None:
+        self.policies.forget()
+        self.bus.publish("policy", {})
+
+    def _on_questions(self) -> None:
+        self.bus.publish("questions", {"questions": self.policy.questions()})
 
     def _on_caller(self, caller: str) -> None:
         now = time.time()

@@ -9,15 +9,17 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from callboard.api.schema import RosterEdit, RosterProblem, RosterView
 from callboard.core.errors import CallboardError
+from callboard.core.policy_shapes import SELECTION_NAME, ClientEntry, DefaultPolicy, Profile
 from callboard.core.roster import Roster
-from callboard.core.roster_parse import check_entry, name_problem, parse_roster
-from callboard.core.roster_render import plain_entry
-from callboard.core.roster_text import remove_entry, rename_entry, set_entry
+from callboard.core.roster_parse import check_entry, check_shape, name_problem, parse_roster
+from callboard.core.roster_render import plain_entry, without_empty
+from callboard.core.roster_text import SERVERS, remove_entry, rename_entry, set_entry
 from callboard.core.roster_yaml import MAX_CHARS, RosterError
+from callboard.core.shape import Model
 from callboard.engine.file_watch import FolderWatch
 from callboard.system.safe_file import keep_backup, write_atomically
 
@@ -28,10 +30,14 @@ UNDO_STEPS = 50
 
 @dataclass(frozen=True)
 class _State:
-    """One entry as a person sees it: its name and what stands under it, both None where it does not exist."""
+    """One entry as a person sees it: its name and what stands under it, both None where it does not exist.
+
+    ``section`` is where it stands: "servers", "clients", "profiles", or "" for the policy.
+    """
 
     name: str | None
     entry: dict[str, Any] | None
+    section: str = SERVERS
 
 
 @dataclass(frozen=True)
@@ -164,6 +170,35 @@ class RosterFile:
         self._on_change()
         return edit
 
+    async def save_item(
+        self, section: str, name: str, item: dict[str, Any] | None, *, revision: str = ""
+    ) -> RosterEdit:
+        """Give a client, a profile or (in section "") the policy what it says; None takes it out.
+
+        Raises ``not-found`` for one that is not there to be taken out, ``entry-invalid``, and what :meth:`save_entry`
+        raises.
+        """
+        async with self._lock:
+            await self._ready_to_edit(revision)
+            known = self.roster.sections.get(section, {})
+            before = _State(name, known[name], section) if name in known else _State(None, None, section)
+            if item is None:
+                if name not in known:
+                    raise CallboardError("not-found", f"The roster says nothing of {name}.")
+                text, after = remove_entry(self._text, name, section), _State(None, None, section)
+            else:
+                _check_item(section, name, item)
+                text = set_entry(self._text, name, item, section)
+                after = _State(name, without_empty(item), section)
+            try:
+                edit = await self._commit(text, before, after)
+            except RosterError as error:
+                field = error.data["field"].removeprefix(f"{section}.{name}.")
+                problem = {"field": field, "message": error.message}
+                raise CallboardError("entry-invalid", error.message, data={"problems": [problem]}) from error
+        self._on_change()
+        return edit
+
     async def undo(self, token: str) -> RosterEdit:
         """Take back the edit that returned ``token``; the answer's ``undo`` does it again.
 
@@ -184,7 +219,8 @@ class RosterFile:
 
     def _inverse(self, step: _Step) -> str:
         """The text as it is now, with one entry as it was before ``step``."""
-        now, was, servers = step.after, step.before, self.roster.written
+        now, was, section = step.after, step.before, step.before.section
+        servers = self.roster.written if section == SERVERS else self.roster.sections.get(section, {})
         current = servers.get(now.name) if now.name is not None else None
         taken = was.name is not None and was.name != now.name and was.name in servers
         if current != now.entry or taken:
@@ -192,10 +228,10 @@ class RosterFile:
             raise CallboardError("roster-changed", f"The entry {name} was changed since.")
         text = self._text
         if was.name is None:
-            return remove_entry(text, str(now.name))
+            return remove_entry(text, str(now.name), section)
         if now.name is not None and now.name != was.name:
-            text = rename_entry(text, now.name, was.name)
-        return set_entry(text, was.name, was.entry or {})
+            text = rename_entry(text, now.name, was.name, section)
+        return set_entry(text, was.name, was.entry or {}, section)
 
     async def _ready_to_edit(self, revision: str) -> None:
         if await asyncio.to_thread(_signature, self.path) != self._signature and await self._read():
@@ -268,6 +304,20 @@ def _check(name: str, entry: dict[str, Any], others: list[str]) -> None:
     if found:
         first = found[0]
         raise CallboardError("entry-invalid", f"{first['field'] or name}: {first['message']}", data={"problems": found})
+
+
+_SHAPES: Final[dict[str, type[Model]]] = {"clients": ClientEntry, "profiles": Profile, "": DefaultPolicy}
+
+
+def _check_item(section: str, name: str, item: dict[str, Any]) -> None:
+    problems = [{"field": problem.field, "message": problem.text} for problem in check_shape(_SHAPES[section], item)]
+    if section and not SELECTION_NAME.fullmatch(name):
+        problems.insert(0, {"field": "name", "message": "Must be 1 to 64 letters (a-z), digits, - and _."})
+    if problems:
+        first = problems[0]
+        raise CallboardError(
+            "entry-invalid", f"{first['field'] or name}: {first['message']}", data={"problems": problems}
+        )
 
 
 def _decode(data: bytes) -> str:

@@ -16,7 +16,7 @@ joined to the others here. Shapes stand in ``callboard.api.schema`` or a schema 
 
 from typing import Any, Final
 
-from callboard.api.routes import calls, clients, engine, registry, roster, secrets, servers, sign_in
+from callboard.api.routes import calls, clients, engine, policy, registry, roster, secrets, servers, sign_in
 from callboard.api.routes.document import document
 from callboard.api.routes.route import Route
 from callboard.engine.engine import Engine
@@ -36,5 +36,6 @@ ROUTES: Final[tuple[Route, ...]] = (
     *secrets.ROUTES,
     *calls.ROUTES,
     *clients.ROUTES,
+    *policy.ROUTES,
     Route("GET", "/openapi.json", openapi),
 )

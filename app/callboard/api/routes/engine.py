@@ -31,10 +31,11 @@ async def doctor(engine: Engine, query: DoctorQuery) -> list[Check]:
 
 async def events(engine: Engine, query: EventsQuery) -> AsyncGenerator[list[Event], None]:
     """What happens, as it happens. Empty lines keep the connection alive; "reset" tells that events were missed."""
-    yield []  # the headers go out with it
-    async with contextlib.aclosing(engine.bus.read(query.after)) as batches:
-        async for batch in batches:
-            yield batch
+    with engine.questions.listening() if query.asks else contextlib.nullcontext():
+        yield []  # the headers go out with it
+        async with contextlib.aclosing(engine.bus.read(query.after)) as batches:
+            async for batch in batches:
+                yield batch
 
 
 async def figures(engine: Engine) -> AsyncGenerator[list[FiguresView], None]:

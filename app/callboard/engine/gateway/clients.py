@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 PREFIX = "cb_"
 OWN_CLIENTS = ("script", "connect", "other")  # plain HTTP and command line, the stdio bridge, whatever has no id yet
+WITHOUT_TOKEN = ("callboard", "open")  # the person, and whoever comes to an open gateway
 _KEY_BYTES = 32
 _AGREED = "client-tokens"  # what several engines call it
 
@@ -42,7 +43,7 @@ class ClientTokens:
     def __init__(self, path: Path, clients: Iterable[str], on_change: Callable[[], None] = lambda: None) -> None:
         """``on_change`` hears that tokens were replaced."""
         self._path = path
-        self._ids = tuple(dict.fromkeys([*clients, *OWN_CLIENTS]))
+        self._own_ids = self._ids = tuple(dict.fromkeys([*clients, *OWN_CLIENTS]))
         self._on_change = on_change
         self._agreement: Agreement | None = None
         self._known = True
@@ -74,6 +75,15 @@ class ClientTokens:
     def _check_known(self) -> None:
         if not self._known:
             raise CallboardError("storage-away", "The tokens are not known yet: the database was not reached so far.")
+
+    def know(self, clients: Iterable[str]) -> bool:
+        """Take the roster's clients in beside our own; true if others are known now."""
+        ids = tuple(dict.fromkeys([*self._own_ids, *(name for name in clients if name not in WITHOUT_TOKEN)]))
+        changed = ids != self._ids
+        self._ids = ids
+        if changed and self._known:
+            self._index()
+        return changed
 
     def token_for(self, client: str) -> str:
         """The client's token in clear. Raises ``client-unknown`` and ``storage-away``."""

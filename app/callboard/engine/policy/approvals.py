@@ -8,12 +8,14 @@ import hashlib
 import json
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 from callboard.core.errors import CallboardError
 from callboard.core.policy_shapes import ItemKind
+from callboard.engine.storage.agreement import Agreement
 from callboard.system.safe_file import write_atomically
 
 log = logging.getLogger(__name__)
@@ -38,16 +40,37 @@ class Approval:
         return (self.client, self.kind, self.server, self.name)
 
 
-class Approvals:
-    """All of them, kept in a file. Engine loop only; the file is written in a worker thread."""
+_Approvals = dict[Item, Approval]
+_AGREED: Final = "approvals"  # what several engines call them
 
-    def __init__(self, path: Path | None) -> None:
-        """``path`` None: for this session only. A file that cannot be read is put aside: better to ask again."""
+
+class Approvals:
+    """All of them, kept in a file that a worker thread writes; engines that share a database keep them there instead.
+
+    Engine loop only.
+    """
+
+    def __init__(self, path: Path | None, on_change: Callable[[], None] = lambda: None) -> None:
+        """``path`` None: for this session only. A file that cannot be read is put aside: better to ask again.
+
+        ``on_change`` hears that other ones hold.
+        """
         self._path = path
-        self._approvals: dict[Item, Approval] = {}
+        self._on_change = on_change
+        self._agreement: Agreement | None = None
+        self._approvals: _Approvals = {}
         self._lock = asyncio.Lock()
         if path is not None:
             self._approvals = {approval.item: approval for approval in _load(path)}
+
+    def share(self, agreement: Agreement) -> None:
+        """Agree with other engines; where they have none yet, those of this engine's file are taken."""
+        self._agreement = agreement
+        agreement.follow(_AGREED, _render(self._approvals), self._agreed)
+
+    def _agreed(self, data: bytes) -> None:
+        self._approvals = _by_item(data)
+        self._on_change()
 
     def all(self) -> list[Approval]:
         """Every approval, oldest first."""
@@ -59,33 +82,34 @@ class Approvals:
         return approval is not None and approval.definition == digest(definition)
 
     async def remember(self, item: Item, definition: bytes | None) -> None:
-        """Allow for good. If it cannot be written, it holds for this session."""
-        self._approvals[item] = Approval(*item, at=time.time(), definition=digest(definition))
-        await self._save()
+        """Allow for good. If it cannot be written, it holds for this session; raises ``approval-unsaved`` then."""
+        approval = Approval(*item, at=time.time(), definition=digest(definition))
+        await self._change(lambda approvals: {**approvals, item: approval})
 
     async def revoke(self, client: str, server: str = "", name: str = "", kind: str = "") -> int:
         """Forget the approvals of a client, all or those that fit; returns how many they were."""
-        gone = [
-            item
-            for item in self._approvals
-            if item[0] == client and kind in ("", item[1]) and server in ("", item[2]) and name in ("", item[3])
-        ]
-        for item in gone:
-            del self._approvals[item]
-        if gone:
-            await self._save()
-        return len(gone)
 
-    async def _save(self) -> None:
-        if self._path is None:
-            return
-        async with self._lock:  # one after the other, the newest state last
-            text = json.dumps({"version": 1, "approvals": [asdict(approval) for approval in self.all()]}, indent=1)
-            try:
-                await asyncio.to_thread(write_atomically, self._path, text.encode())
-            except OSError as error:
-                reason = f"{self._path} cannot be written ({error.strerror}): the answer holds for this session only."
-                raise CallboardError("approval-unsaved", reason) from error
+        def fits(item: Item) -> bool:
+            asked = (client, kind, server, name)
+            return item[0] == client and all(want in ("", have) for want, have in zip(asked, item, strict=True))
+
+        count = sum(map(fits, self._approvals))
+        if count:
+            await self._change(lambda all_: {item: each for item, each in all_.items() if not fits(item)})
+        return count
+
+    async def _change(self, edit: Callable[[_Approvals], _Approvals]) -> None:
+        self._approvals = edit(self._approvals)
+        self._on_change()
+        if self._agreement is not None:
+            await self._agreement.change(_AGREED, lambda data: _render(edit(_by_item(data or b""))))
+        elif self._path is not None:
+            async with self._lock:  # one after the other, the newest state last
+                try:
+                    await asyncio.to_thread(write_atomically, self._path, _render(self._approvals))
+                except OSError as error:
+                    why = f"{self._path} cannot be written ({error.strerror}): the answer holds for this session only."
+                    raise CallboardError("approval-unsaved", why) from error
 
 
 def digest(definition: bytes | None) -> str:
@@ -95,7 +119,7 @@ def digest(definition: bytes | None) -> str:
 
 def _load(path: Path) -> list[Approval]:
     try:
-        return [_approval(each) for each in json.loads(path.read_text(encoding="utf-8"))["approvals"]]
+        return _parse(path.read_bytes())
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError):
@@ -105,6 +129,18 @@ def _load(path: Path) -> list[Approval]:
     except OSError as error:
         log.warning("%s cannot be read (%s): what was allowed for good is asked again.", path, error.strerror)
     return []
+
+
+def _render(approvals: _Approvals) -> bytes:
+    return json.dumps({"version": 1, "approvals": [asdict(each) for each in approvals.values()]}, indent=1).encode()
+
+
+def _parse(data: bytes) -> list[Approval]:
+    return [_approval(each) for each in json.loads(data)["approvals"]]
+
+
+def _by_item(data: bytes) -> _Approvals:
+    return {approval.item: approval for approval in _parse(data)} if data else {}
 
 
 def _approval(found: dict[str, Any]) -> Approval:

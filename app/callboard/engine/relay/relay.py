@@ -367,8 +367,8 @@ class Relay:
                 self.call_log.end(record, "failed", result, error_said(result))
             else:
                 self.call_log.end(record, "completed", result)
-        exchange.kept = record.kept
             self._bound(exchange, answer)
+        exchange.kept = record.kept
 
     def _bound(self, exchange: Exchange, answer: Answer) -> None:
         """Cut the text that the client gets at its bound; the log has taken what it keeps of the whole."""
