@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from callboard.api.schema import CallPage, CallView
+from callboard.api.schema import CallPage, CallView, EntryEdit
 from callboard.core.errors import CallboardError
 from tests.support.balancer import Balancer
 from tests.support.engine import EngineProcess, fixture_entry
@@ -20,6 +20,13 @@ from tests.support.gateway import LegacyClient, ModernClient, text_of, until
 from tests.support.postgresql import OWNER, PostgresServer
 
 SERVERS = {"one": fixture_entry("one", "modern"), "old": fixture_entry("old", "legacy")}
+AGENT = '''
+def agent(request, context):
+    """Remembers what was said."""
+    said = context.state.setdefault("said", [])
+    said.append(request)
+    return " ".join(said)
+'''
 
 
 class Group:
@@ -213,3 +220,20 @@ async def test_calls_go_on_while_the_database_is_away(group: Group) -> None:
                     if len(await group.all_calls(right, tool="echo", status="completed")) == 21:
                         break
                 await asyncio.sleep(0.1)
+
+
+async def test_a_conversation_goes_on_with_the_other_engine(group: Group, callboard_home: Path) -> None:
+    (callboard_home / "my_agent.py").write_text(AGENT, encoding="utf-8")
+    for engine in group.engines:
+        entry = {"agent": f"{callboard_home}/my_agent.py:agent"}
+        await engine.client.save_entry("talker", EntryEdit(entry=entry))
+        await engine.wait_for("talker", "ready")
+    async with await group.modern("talker") as client:
+        first = await client.call("agent", {"request": "one"})
+        handle = first["result"]["structuredContent"]["conversation"]
+        for words in ("one two", "one two three", "one two three four"):
+            answer = await client.call("agent", {"request": words.split()[-1], "conversation": handle})
+            assert text_of(answer) == words
+    assert len(set(group.balancer.taken)) == 2
+    calls = await group.all_calls(group.engines[0], server="talker")
+    assert Counter(call.engine for call in calls) == {"left": 2, "right": 2}

@@ -70,6 +70,7 @@ from callboard.engine.secrets.store import SecretStore
 from callboard.engine.server_table import ServerTable
 from callboard.engine.shipped import ShippedServers
 from callboard.engine.storage.opening import open_storage
+from callboard.engine.storage.setting import share_conversations
 from callboard.engine.views import tool_views
 from callboard.system.engine_file import EngineAddress
 from callboard.system.paths import Paths
@@ -460,6 +461,8 @@ class Engine:
         self.bus.publish("policy", {})
         kept = settings.log
         self.call_log.keep(payload=kept.payload_kb * 1024, age=kept.max_age_days * 86400, size=kept.max_size_mb * MIB)
+        if self._storage is not None:
+            roster = share_conversations(roster, self._storage.address)
         gone = self._table.apply(roster)
         self.registry.bundles.collect_soon()
         for name in gone:

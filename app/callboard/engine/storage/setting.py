@@ -1,14 +1,15 @@
-"""The setting ``storage``: where it stands, and what its references stand for."""
+"""The setting ``storage``: where it stands, what its references stand for, and what it means for agents."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
 from callboard.core.errors import CallboardError
-from callboard.core.references import Reference, replace_references, split_references
+from callboard.core.references import Reference, escape_references, replace_references, split_references
 from callboard.core.resolve import Values
-from callboard.core.roster import storage_problem
+from callboard.core.roster import AgentEntry, Roster, storage_problem
 
 VARIABLE: Final = "CALLBOARD_STORAGE"  # stands above the roster, for containers
 NAME: Final = "CALLBOARD_ENGINE_NAME"  # what this engine is called among others; its host's name if not set
@@ -35,6 +36,21 @@ async def find_address(
     if whole and (why := storage_problem(address)) is not None:
         raise CallboardError("storage-invalid", f"What the setting storage refers to {why}.")
     return address, frozenset(map(values.secret, names)) | _password(address)
+
+
+def share_conversations(roster: Roster, address: str) -> Roster:
+    """The roster with its agents' conversations in the database, but for entries that say something else of them."""
+    servers = {
+        name: entry.model_copy(update={"store": escape_references(address)})
+        if isinstance(entry, AgentEntry) and _is_open(entry)
+        else entry
+        for name, entry in roster.servers.items()
+    }
+    return replace(roster, servers=servers)
+
+
+def _is_open(entry: AgentEntry) -> bool:
+    return not entry.store and not entry.stateless and (entry.persist or "persist" not in entry.model_fields_set)
 
 
 def _password(address: str) -> frozenset[str]:

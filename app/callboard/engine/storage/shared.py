@@ -32,6 +32,7 @@ class SharedStorage:
         """``on_change`` hears, in any thread, when the database is away and when it is back. Raises
         ``storage-invalid``.
         """
+        self.address = address
         self.database = Database(address, name, on_change)
         self.call_place = (DatabaseCalls(self.database, Limits()), DatabaseReader(self.database))
         self._values = DatabaseValues(self.database)

@@ -8,6 +8,7 @@ import sqlalchemy as sql
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
+from callboard.agents.sql_store import SqlStore
 from callboard.core.errors import CallboardError
 from callboard.engine.storage.database import Database, DatabaseAwayError
 from callboard.engine.storage.migrations import VERSION_TABLE
@@ -27,8 +28,27 @@ def test_the_steps_lead_to_the_tables_in_use(direct: str) -> None:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         differences = compare_metadata(context, METADATA)
     database.close()
-    # indexes stand in the steps alone
-    assert [found for found in differences if found[0] != "remove_index"] == []
+    # indexes stand in the steps alone, and the agents' table is theirs
+    found = [difference for difference in differences if difference[0] != "remove_index"]
+    assert [(what, table.name) for what, table in found] == [("remove_table", "callboard_conversations")]
+
+
+def test_an_agent_finds_its_table(direct: str, postgresql: PostgresServer, database: str) -> None:
+    """Whoever makes it first, the other one finds what it needs."""
+
+    def columns() -> list[tuple[object, ...]]:
+        asked = "SELECT column_name, data_type, is_nullable FROM information_schema.columns WHERE table_name = %s"
+        return sorted(postgresql.ask(asked, "callboard_conversations", database=database))
+
+    SqlStore(direct).close()
+    agents_own = columns()
+    postgresql.ask("DROP TABLE callboard_conversations", database=database)
+    engine = Database(direct, "one", lambda: None)
+    with engine.begin():
+        pass
+    engine.close()
+    assert columns() == agents_own
+    SqlStore(direct).close()
 
 
 async def test_engines_that_start_together_make_the_tables_once(direct: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from callboard.core.errors import CallboardError
 from callboard.core.roster_parse import parse_roster
 from callboard.core.roster_yaml import RosterError
-from callboard.engine.storage.setting import find_address
+from callboard.engine.storage.setting import find_address, share_conversations
 
 
 async def no_secrets(names: frozenset[str]) -> Mapping[str, str]:
@@ -65,3 +65,25 @@ def test_the_roster_says_where_it_is_wrong() -> None:
         parse_roster("storage: mysql://h/d")
     with pytest.raises(RosterError, match=r"storage .*\$\{HOST\} is not known here"):
         parse_roster("storage: postgresql://${HOST}/d")
+
+
+def test_conversations_of_agents_go_to_the_database() -> None:
+    roster = parse_roster("""
+servers:
+  usual: {agent: a.py:a}
+  kept: {agent: a.py:a, persist: true}
+  own: {agent: a.py:a, store: postgresql://elsewhere/d}
+  forgetful: {agent: a.py:a, persist: false}
+  stateless: {agent: a.py:a, stateless: true}
+  no-agent: {command: x}
+""")
+    shared = share_conversations(roster, "postgresql://u:${x@h/d").servers
+    stores = {name: getattr(entry, "store", None) for name, entry in shared.items()}
+    assert stores == {
+        "usual": "postgresql://u:$${x@h/d",
+        "kept": "postgresql://u:$${x@h/d",
+        "own": "postgresql://elsewhere/d",
+        "forgetful": "",
+        "stateless": "",
+        "no-agent": None,
+    }

@@ -1,4 +1,4 @@
-"""The first tables: engines, calls, and values that all engines agree on."""
+"""The first tables: engines, calls, values that all engines agree on, and agents' conversations."""
 
 import sqlalchemy as sql
 from alembic import op
@@ -57,9 +57,23 @@ def upgrade() -> None:
         sql.Column("version", sql.BigInteger, nullable=False),
         sql.Column("value", sql.LargeBinary, nullable=False),
     )
+    # the agents' servers make it too, where an agent has a store without this setting
+    op.create_table(
+        "callboard_conversations",
+        sql.Column("id", sql.Text, primary_key=True),
+        sql.Column("agent", sql.Text, nullable=False),
+        sql.Column("client", sql.Text, nullable=False),
+        sql.Column("key", sql.Text, nullable=False),
+        sql.Column("turns", sql.Integer, nullable=False),
+        sql.Column("size", sql.BigInteger, nullable=False),
+        sql.Column("used", sql.Double, nullable=False, index=True),
+        sql.Column("version", sql.Integer, nullable=False),
+        sql.Column("state", sql.Text, nullable=False),
+        if_not_exists=True,
+    )
 
 
 def downgrade() -> None:
     """Remove the tables and all that they hold."""
-    for table in ("callboard_values", "callboard_calls", "callboard_engines"):
+    for table in ("callboard_conversations", "callboard_values", "callboard_calls", "callboard_engines"):
         op.drop_table(table)
