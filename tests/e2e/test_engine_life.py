@@ -20,6 +20,8 @@ from tests.support.engine import EngineProcess, Entry, entry, fixture_entry
 from tests.support.mcp_client import mcp_client, text_of
 from tests.support.processes import is_running, odd_server, pid_in, processes_of_home, until
 
+KEYLESS = {"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}
+
 
 def servers(folder: Path) -> dict[str, Entry]:
     """Three servers that are hard to end: a plain one, a wrapper whose child left the session, and a deaf one."""
@@ -47,6 +49,19 @@ async def test_what_it_writes_is_for_its_person_alone(callboard_home: Path) -> N
             assert stat.S_IMODE(folder.stat().st_mode) & 0o077 == 0, folder
         for file in (engine.paths.engine_file, engine.paths.clients_file):
             assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere loopback is one address alone")
+async def test_it_listens_where_it_is_told(callboard_home: Path) -> None:
+    engine = EngineProcess(callboard_home, environment={**KEYLESS, "CALLBOARD_GATEWAY_HOST": "127.0.0.3"})
+    engine.write_roster({}, gateway={"host": "127.0.0.2", "port": 0})
+    async with engine:
+        view = await engine.client.engine()
+        assert view.url == f"http://127.0.0.3:{view.port}"
+        async with httpx2.AsyncClient(trust_env=False) as http:
+            assert (await http.get(f"{view.url}/healthz")).json() == {"status": "ok"}
+            with pytest.raises(httpx2.ConnectError):
+                await http.get(f"http://127.0.0.1:{view.port}/healthz")
 
 
 async def test_a_second_engine_refuses_to_start(callboard_home: Path) -> None:

@@ -107,7 +107,7 @@ async def test_the_configuration_for_stdio_clients_works(callboard_home: Path) -
 
 
 def test_the_roster_s_example_is_right() -> None:
-    example, agents, server = blocks("yaml")
+    example, agents, gateway, server = blocks("yaml")
     (dice,) = parse_roster(agents).servers.values()
     assert isinstance(dice, AgentEntry)
     assert (dice.persist, dice.limits.turns) == (True, 200)
@@ -116,6 +116,7 @@ def test_the_roster_s_example_is_right() -> None:
     assert roster.settings.gateway.port == 4470
     defaults = parse_roster("version: 1\n").settings
     assert (roster.settings.gateway, roster.settings.log) == (defaults.gateway, defaults.log)
+    assert parse_roster(gateway).settings.gateway.hosts == ["mcp.example.com"]
     assert parse_roster(server).settings.storage.startswith("postgresql://")
 
 

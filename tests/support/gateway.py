@@ -21,9 +21,10 @@ from callboard.core.mcp_headers import NAMED, encode_value
 from callboard.core.protocol import META_CAPABILITIES, META_CLIENT, META_VERSION, MODERN
 from callboard.engine.calls.log import CallLog
 from callboard.engine.gateway.access import Access
+from callboard.engine.gateway.address import LOOPBACK_ADDRESS
 from callboard.engine.gateway.app import GatewayApp
 from callboard.engine.gateway.mcp import McpEndpoint
-from callboard.engine.gateway.server import HOST, GatewayServer, listen
+from callboard.engine.gateway.server import GatewayServer, listen
 from callboard.engine.relay.relay import Relay
 from callboard.engine.upstream.base import Upstream
 from callboard.engine.upstream.http import HttpUpstream
@@ -170,7 +171,7 @@ def http_server(script: Path, *options: str) -> Iterator[str]:
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        yield f"http://{HOST}:{int(process.stdout.readline())}"
+        yield f"http://{LOOPBACK_ADDRESS}:{int(process.stdout.readline())}"
     finally:
         process.stdin.close()
         process.wait(10)
@@ -202,7 +203,7 @@ async def gateway(folder: Path, *names: str, clients: Mapping[str, str] | None =
     sock = listen(0)
     server = GatewayServer(app, sock)
     await server.start()
-    test = TestGateway(relay, servers, call_log, f"http://{HOST}:{sock.getsockname()[1]}")
+    test = TestGateway(relay, servers, call_log, f"http://{LOOPBACK_ADDRESS}:{sock.getsockname()[1]}")
     test.noise = noise
     try:
         yield test

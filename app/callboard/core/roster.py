@@ -7,6 +7,7 @@ Only data. Reading text into these shapes is :mod:`callboard.core.roster_parse`,
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
@@ -77,6 +78,21 @@ def _document(value: str) -> str:
 def _scope(value: str) -> str:
     if re.search(r"""[\s"\\]""", value):
         raise wrong("must be one scope, without spaces or quotes")
+    return value
+
+
+def address_problem(text: str) -> str | None:
+    """Why ``text`` cannot be the gateway's ``host``, as a clause; None if it can."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return "must be an address of this computer, such as 127.0.0.1, or 0.0.0.0 for all that it has"
+    return None
+
+
+def _address(value: str) -> str:
+    if (why := address_problem(value)) is not None:
+        raise wrong(why)
     return value
 
 
@@ -332,8 +348,12 @@ ENTRY_KINDS: dict[str, type[LocalEntry] | type[RemoteEntry] | type[AgentEntry]] 
 
 
 class Gateway(Model):
-    """Where the gateway listens. Port 0 takes any free one. ``hosts``: names beside loopback that Host may say."""
+    """Where the gateway listens: at the address ``host`` of this computer (0.0.0.0 and :: are all it has).
 
+    Port 0 takes any free one. ``hosts``: names beside loopback that Host may say.
+    """
+
+    host: Annotated[Text, AfterValidator(_address)] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 4470
     auth: Literal["token", "open"] = "token"
     hosts: list[Filled] = []

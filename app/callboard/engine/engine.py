@@ -49,10 +49,11 @@ from callboard.engine.editing import RosterEditor, refers_to_secrets
 from callboard.engine.environment import Environment
 from callboard.engine.figures import FigureWatch
 from callboard.engine.gateway.access import Access
+from callboard.engine.gateway.address import LOOPBACK_ADDRESS, find_host, gateway_notices, is_exposed, url_of
 from callboard.engine.gateway.app import ControlApi, GatewayApp
 from callboard.engine.gateway.clients import ClientTokens
 from callboard.engine.gateway.mcp import McpEndpoint
-from callboard.engine.gateway.server import HOST, GatewayServer, listen
+from callboard.engine.gateway.server import GatewayServer, listen
 from callboard.engine.machine import Machine
 from callboard.engine.manual_call import call_tool
 from callboard.engine.masking import Masking
@@ -157,6 +158,7 @@ class Engine:
         self._storage: SharedStorage | None = None
         self._storage_setting = ""  # the roster's, as it was at the start
         self._gateway: GatewayServer | None = None
+        self._host = LOOPBACK_ADDRESS
         self._port = self._wanted_port = 0
         self._callers: dict[str, float] = {}
         self._dirty: dict[str, None] = {}
@@ -173,7 +175,8 @@ class Engine:
         await self.roster_file.load()
         gateway = self.roster_file.roster.settings.gateway
         self._wanted_port = gateway.port
-        sock = listen(gateway.port)
+        self._host = find_host(gateway.host, os.environ)
+        sock = listen(gateway.port, self._host)
         self._port = sock.getsockname()[1]
         await self._open_storage()
         self._environment.start()
@@ -245,7 +248,7 @@ class Engine:
     @property
     def url(self) -> str:
         """The gateway's address, without a path."""
-        return f"http://{HOST}:{self._port}"
+        return url_of(self._host, self._port)
 
     @property
     def figures(self) -> FigureWatch:
@@ -281,23 +284,7 @@ class Engine:
         )
 
     def _notices(self) -> list[Notice]:
-        notices = []
-        if self._wanted_port and self._port != self._wanted_port:
-            notices.append(
-                Notice(
-                    code="port-in-use",
-                    message=f"Port {self._wanted_port} is taken; the gateway listens on {self._port}.",
-                    fix=FIXES["port-in-use"],
-                )
-            )
-        if self._access.open:
-            notices.append(
-                Notice(
-                    code="gateway-open",
-                    message="The gateway is open: every program on this computer can use the servers without a token.",
-                    fix=FIXES["gateway-open"],
-                )
-            )
+        notices = gateway_notices(self._host, self._port, self._wanted_port, is_open=self._access.open)
         if self.roster_file.roster.settings.storage != self._storage_setting:
             notices.append(
                 Notice(
@@ -452,7 +439,8 @@ class Engine:
     def _on_roster(self) -> None:
         roster = self.roster_file.roster
         gateway = roster.settings.gateway
-        self._access.configure(open_gateway=gateway.auth == "open", hosts=gateway.hosts)
+        hosts = [*gateway.hosts, self._host]
+        self._access.configure(open_gateway=gateway.auth == "open", hosts=hosts, exposed=is_exposed(self._host))
         settings = roster.settings
         changed = self.policies.configure(settings.policy, settings.clients, settings.profiles)
         self.relay.policy_changed(changed)

@@ -2,6 +2,7 @@
 
 import hmac
 from collections.abc import Callable, Iterable
+from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -28,9 +29,14 @@ class Access:
         self._client_of = client_of
         self.configure(open_gateway=open_gateway, hosts=hosts)
 
-    def configure(self, *, open_gateway: bool, hosts: Iterable[str]) -> None:
-        """Take the roster's settings. An open gateway needs no token, except for the control API."""
+    def configure(self, *, open_gateway: bool, hosts: Iterable[str], exposed: bool = False) -> None:
+        """Take the roster's settings. An open gateway needs no token, except for the control API.
+
+        A gateway that is ``exposed`` to other computers may be called by any address: a foreign page can point only a
+        name at us, and load balancers look after engines by their addresses.
+        """
         self.open = open_gateway
+        self._exposed = exposed
         self._hosts = LOOPBACK | {host.lower() for host in hosts}
         self._good_hosts: set[bytes] = set()
         self.forget()
@@ -41,7 +47,7 @@ class Access:
 
     def check_host(self, host: bytes | None, origin: bytes | None) -> CallboardError | None:
         """Refuse names that a foreign page could have pointed at us; None if all is well."""
-        if host is None or (host not in self._good_hosts and not self._known(b"//" + host)):
+        if host is None or (host not in self._good_hosts and not self._is_ours(b"//" + host)):
             name = (host or b"").decode("latin-1")
             return CallboardError("host-refused", f'The host name "{name}" is not one of this gateway.')
         if len(self._good_hosts) < 100:
@@ -50,12 +56,11 @@ class Access:
             return CallboardError("host-refused", f'Pages from "{origin.decode("latin-1")}" may not call this gateway.')
         return None
 
+    def _is_ours(self, address: bytes) -> bool:
+        return self._known(address) or (self._exposed and _is_number(_host_of(address)))
+
     def _known(self, address: bytes) -> bool:
-        try:
-            name = urlsplit(address.decode("ascii")).hostname
-        except ValueError:
-            return False
-        return name is not None and name.lower() in self._hosts
+        return _host_of(address) in self._hosts
 
     def caller(self, authorization: bytes | None) -> str | None:
         """The client that a bearer token belongs to, "admin" for the control API's own; None for no valid token."""
@@ -79,3 +84,18 @@ class Access:
         except UnicodeDecodeError:
             client = None
         return client or ("open" if self.open else None)
+
+
+def _host_of(address: bytes) -> str:
+    try:
+        return (urlsplit(address.decode("ascii")).hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

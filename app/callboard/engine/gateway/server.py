@@ -11,31 +11,35 @@ import uvicorn
 from uvicorn.config import Config
 
 from callboard.core.errors import CallboardError
+from callboard.engine.gateway.address import LOOPBACK_ADDRESS
 from callboard.engine.gateway.joined_writes import GatewayProtocol
 from callboard.engine.tasks import cancel_and_wait
 
 log = logging.getLogger(__name__)
 
-HOST: Final = "127.0.0.1"
 TRIES: Final = 100  # ports after the wanted one
 BACKLOG: Final = 2048
 GOODBYE_SECONDS: Final = 2
 
 
-def listen(wanted: int) -> socket.socket:
-    """A listening socket on the wanted port, or on the next free one; port 0 takes any.
+def listen(wanted: int, host: str = LOOPBACK_ADDRESS) -> socket.socket:
+    """A listening socket on the wanted port of an address of this computer, or on the next free one; port 0 takes any.
 
-    Raises ``port-in-use`` when none of the next hundred ports is free. The protocol number is named because asyncio
-    sets TCP_NODELAY only on sockets that carry it; without it small answers wait 44 ms.
+    Raises ``port-in-use`` when none of the next hundred ports is free, and OSError for an address that is not there.
+    The protocol number is named because asyncio sets TCP_NODELAY only on sockets that carry it: else small answers wait
+    44 ms.
     """
     for port in range(wanted, min(wanted + TRIES, 65536)) if wanted else (0,):
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
+            if family == socket.AF_INET6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # :: means the older addresses too
             if hasattr(socket, "SO_EXCLUSIVEADDRUSE"):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
             else:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.bind((HOST, port))
+            sock.bind((host, port))
             sock.listen(BACKLOG)
         except OSError as error:
             sock.close()
