@@ -39,7 +39,7 @@ async def test_local_servers(callboard_home: Path, tmp_path: Path) -> None:
     async with EngineProcess(callboard_home, roster) as engine:
         before = await engine.wait_for("ready", "ready")
         checks = await examine(engine, "ready")
-        assert results(checks) == dict.fromkeys(("ready", "settings", "command", "handshake", "answers"), "ok")
+        assert results(checks) == dict.fromkeys(("ready", "settings", "command", "handshake", "lists", "answers"), "ok")
         assert sys.executable in checks["command"].message
         assert "2025-11-25" in checks["handshake"].message
         assert (await engine.client.server("ready")).since == before.since
@@ -80,7 +80,7 @@ async def test_remote_servers(callboard_home: Path) -> None:
         async with EngineProcess(callboard_home, roster) as engine:
             await engine.wait_for("good", "ready")
             checks = await examine(engine, "good")
-            steps = ("good", "settings", "dns", "tcp", "http", "auth", "handshake", "answers")
+            steps = ("good", "settings", "dns", "tcp", "http", "auth", "handshake", "lists", "answers")
             assert results(checks) == dict.fromkeys(steps, "ok")
             assert "127.0.0.1" in checks["tcp"].message
             for name, step, code in (

@@ -17,6 +17,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from callboard.api.agent_schema import AgentLook, AgentLookRequest, ConversationsView
+from callboard.api.offer_schema import PromptRequest, PromptView, ReadRequest, ResourceView, Result
 from callboard.api.registry_schema import BundleRequest, BundleView, OfferPage, OfferView
 from callboard.api.schema import (
     API_PREFIX,
@@ -30,6 +31,7 @@ from callboard.api.schema import (
     ErrorView,
     Event,
     FiguresView,
+    HealthView,
     LogPage,
     NetworkChange,
     RosterEdit,
@@ -128,12 +130,54 @@ class EngineClient:
                 yield _figures.decode(line)
 
     async def act(self, name: str, action: str) -> ServerView:
-        """Start, stop, restart, retry, cancel, enable or disable a server; answers at once with its new state."""
+        """Do one of the actions of ``ServerAction``; answers at once with the server's new state."""
         return await self._send("POST", f"/servers/{_part(name)}/{action}", None, ServerView)
 
     async def tools(self, name: str) -> list[ToolView]:
         """The tools of a server (the last known ones while it is stopped)."""
         return await self._get(f"/servers/{_part(name)}/tools", list[ToolView])
+
+    async def resources(self, name: str) -> list[ResourceView]:
+        """The resources of a server and their templates (the last known ones while it is stopped)."""
+        return await self._get(f"/servers/{_part(name)}/resources", list[ResourceView])
+
+    async def prompts(self, name: str) -> list[PromptView]:
+        """The prompts of a server (the last known ones while it is stopped)."""
+        return await self._get(f"/servers/{_part(name)}/prompts", list[PromptView])
+
+    async def read_resource(self, name: str, uri: str) -> Result:
+        """Read a resource and return MCP's result object."""
+        path = f"/servers/{_part(name)}/resources/read"
+        return await self._send("POST", path, ReadRequest(uri=uri), Result, limit=None)
+
+    async def get_prompt(self, name: str, prompt: str, arguments: dict[str, str]) -> Result:
+        """Get a prompt and return MCP's result object."""
+        body = PromptRequest(prompt=prompt, arguments=arguments)
+        return await self._send("POST", f"/servers/{_part(name)}/prompts/get", body, Result, limit=None)
+
+    async def health(self) -> list[HealthView]:
+        """What the last look at each server found; mind its age."""
+        return await self._get("/health", list[HealthView])
+
+    async def check_health(self, name: str) -> HealthView:
+        """Ask a server that runs for a sign of life; one that does not is told as it is."""
+        return await self._send("POST", f"/servers/{_part(name)}/health-check", None, HealthView)
+
+    async def check_all(self) -> list[HealthView]:
+        """The same for every server."""
+        return await self._send("POST", "/health-check", None, list[HealthView])
+
+    async def refresh(self, name: str) -> HealthView:
+        """Read a server's lists anew, and ask it for a sign of life. One that starts on demand is started for it."""
+        return await self._send("POST", f"/servers/{_part(name)}/refresh", None, HealthView, limit=None)
+
+    async def refresh_all(self) -> list[HealthView]:
+        """The same for every server."""
+        return await self._send("POST", "/refresh", None, list[HealthView], limit=None)
+
+    async def test(self, name: str) -> list[Check]:
+        """Every step from a server's settings to its answer; it is started for that if need be."""
+        return await self._send("POST", f"/servers/{_part(name)}/test", None, list[Check], limit=None)
 
     async def sign_in_view(self, name: str) -> SignInView:
         """The OAuth sign-in of a server; raises ``sign-in-unavailable``. May wait while a keyring's prompt is open."""

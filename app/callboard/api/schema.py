@@ -16,7 +16,7 @@ EntryKind = Literal["local", "remote", "agent"]
 CallStatus = Literal["running", "completed", "failed", "cancelled"]
 LogStream = Literal["stderr", "stdout", "mark"]
 Value = Annotated[str, msgspec.Meta(min_length=1)]
-ServerAction = Literal["start", "stop", "restart", "retry", "cancel", "reset", "enable", "disable"]
+ServerAction = Literal["start", "stop", "restart", "reconnect", "retry", "cancel", "reset", "enable", "disable"]
 
 
 class View(msgspec.Struct, frozen=True):
@@ -39,6 +39,22 @@ class LastExit(View, frozen=True, kw_only=True):
     code: int | None = None
     signal: str | None = None
     stderr: list[str] = []
+
+
+class HealthView(View, frozen=True, kw_only=True):
+    """What somebody's last look at a server found; kept until the next one, so mind its age.
+
+    ``status``: "ok"; "warn": it wants attention; "fail"; "off": it does not run, and need not.
+    """
+
+    server: str
+    at: float
+    status: Literal["ok", "warn", "fail", "off"]
+    message: str
+    duration_ms: float | None = None  # how long it took to answer
+    code: str = ""
+    fix: str = ""
+    stderr: str = ""  # the end of what it printed, 4000 characters at most; where it failed
 
 
 class ServerView(View, frozen=True, kw_only=True):
@@ -78,6 +94,7 @@ class ServerView(View, frozen=True, kw_only=True):
     resources: int = 0
     prompts: int = 0
     cached: bool = False  # counts come from the last run
+    health: HealthView | None = None  # what the last look found; None if nobody has looked yet
     sign_in: str = ""  # how far its OAuth sign-in is (SignInState); empty for a server without
 
 
@@ -319,13 +336,14 @@ class ShippedView(View, frozen=True, kw_only=True):
 
 
 class Check(View, frozen=True, kw_only=True):
-    """One line of `callboard doctor`. ``status`` is "ok", "warn" or "fail"."""
+    """One line of `callboard doctor`, or one step of `callboard test`. ``status`` is "ok", "warn" or "fail"."""
 
     name: str
     status: Literal["ok", "warn", "fail"]
     message: str
     code: str = ""
     fix: str = ""
+    duration_ms: float | None = None  # of a step that takes time
 
 
 EventKind = Literal[

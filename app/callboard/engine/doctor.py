@@ -16,7 +16,7 @@ _STATUS: dict[Severity, Literal["ok", "warn", "fail"]] = {Severity.FAILED: "fail
 async def examine(engine: "Engine", table: "ServerTable", server: str) -> list[Check]:
     """The checks of the engine, or of one server; raises ``server-unknown``."""
     if server:
-        return await _server_checks(engine, table, server) + await table.checks(server)
+        return await _server_checks(engine, table, server) + await table.looks.test(server)
     view = await engine.view()
     checks = [Check(name="engine", status="ok", message=f"Version {view.version} runs as process {view.pid}.")]
     checks.append(Check(name="gateway", status="ok", message=f"Clients reach it at {view.mcp_url}."))
@@ -57,7 +57,7 @@ async def _server_checks(engine: "Engine", table: "ServerTable", name: str) -> l
     checks = [Check(name=name, status=status, message=sentence, code=view.error_code, fix=view.fix)]
     checks += [
         Check(name=name, status="warn", message=f'The tool "{tool.name}" is left out: {tool.problem}.')
-        for tool in await engine.tools(name)
+        for tool in await engine.offers.tools(name)
         if not tool.wire_name
     ]
     return checks + await engine.shipped_servers.checks(name, engine.roster_file.roster.written[name])

@@ -33,7 +33,6 @@ from callboard.api.schema import (
     ServerView,
     ShippedView,
     SnippetView,
-    ToolView,
     Validation,
 )
 from callboard.clients.snippets import load_clients
@@ -57,6 +56,7 @@ from callboard.engine.gateway.server import GatewayServer, listen
 from callboard.engine.machine import Machine
 from callboard.engine.manual_call import call_tool
 from callboard.engine.masking import Masking
+from callboard.engine.offers import Offers
 from callboard.engine.output import OutputLog
 from callboard.engine.policy.approvals import Approvals
 from callboard.engine.policy.callers import Policies
@@ -64,7 +64,6 @@ from callboard.engine.policy.desk import PolicyDesk
 from callboard.engine.policy.questions import Questions
 from callboard.engine.registry.bundles import Bundles
 from callboard.engine.registry.registry import Registry
-from callboard.engine.relay.catalogue import TOOLS
 from callboard.engine.relay.relay import Relay
 from callboard.engine.roster_file import RosterFile
 from callboard.engine.secrets.store import SecretStore
@@ -72,7 +71,6 @@ from callboard.engine.server_table import ServerTable
 from callboard.engine.shipped import ShippedServers
 from callboard.engine.storage.opening import open_storage
 from callboard.engine.storage.setting import share_conversations
-from callboard.engine.views import tool_views
 from callboard.system.engine_file import EngineAddress
 from callboard.system.paths import Paths
 from callboard.system.resources import resource
@@ -85,7 +83,6 @@ log = logging.getLogger(__name__)
 
 RECENT_SECONDS = 600.0
 COALESCE_SECONDS = 0.1
-FIRST_READ = 10.0  # seconds that whoever asks for tools waits for a server's first list
 COUNT_SECONDS = 2.0  # between two counts of the calls while calls come
 
 
@@ -145,6 +142,8 @@ class Engine:
         )
         self._table.attach(self.relay)
         self.agents = AgentServers(self._table, self.relay)
+        self.looks = self._table.looks
+        self.offers = Offers(self.relay, self._table.entry, self.policies.person)
         self._access = Access(self._admin_token, self._tokens.client_of)
         self._app = GatewayApp(
             self._access,
@@ -338,12 +337,6 @@ class Engine:
             if action == "cancel":
                 await self.sign_ins.cancel(name)
         return self.server(name)
-
-    async def tools(self, name: str) -> list[ToolView]:
-        """The tools of a server, the last known ones while it is stopped. One that just became ready is read first."""
-        self._table.entry(name)
-        await self.relay.first_read(name, FIRST_READ)
-        return tool_views(name, self.relay.catalogue.offer(name), self.relay.view("").shown(TOOLS))
 
     def log_page(self, name: str, after: int, limit: int) -> LogPage:
         """Lines of a server's output."""

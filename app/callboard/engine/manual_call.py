@@ -1,4 +1,4 @@
-"""Tool calls that need no MCP client, from the window, the command line or a script: as any client's, log included."""
+"""Calls that need no MCP client, from the window, the command line or a script: as any client's, log included."""
 
 from typing import Any
 
@@ -9,11 +9,17 @@ from callboard.engine.policy.callers import Caller
 from callboard.engine.relay.envelope import raw_json
 from callboard.engine.relay.exchange import CANCELLED, Exchange
 from callboard.engine.relay.relay import Relay
-from callboard.engine.upstream.base import Answer
+from callboard.engine.upstream.base import Answer, Params
 
 
 async def call_tool(relay: Relay, server: str, tool: str, arguments: dict[str, Any], *, caller: Caller) -> bytes:
     """MCP's result object as raw JSON, ``isError`` included; raises CallboardError for a call that was not made."""
+    params = {"name": raw_json(tool), "arguments": raw_json(arguments)}
+    return await request(relay, server, "tools/call", params, caller=caller)
+
+
+async def request(relay: Relay, server: str, method: str, params: Params, *, caller: Caller) -> bytes:
+    """The result of any request that a client may make, as raw JSON; raises CallboardError if there is none."""
     if not relay.scope_exists(server):
         raise CallboardError("disabled", f"{server} is disabled.")
     exchange = Exchange(
@@ -21,8 +27,8 @@ async def call_tool(relay: Relay, server: str, tool: str, arguments: dict[str, A
         caller=caller,
         owner=f"{caller.client} {object()!r}",
         request_id=b"1",
-        method="tools/call",
-        params={"name": raw_json(tool), "arguments": raw_json(arguments)},
+        method=method,
+        params=params,
         modern=False,
         on_done=relay.done,
     )

@@ -12,6 +12,8 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+import msgspec
+
 from callboard.api.schema import Check
 from callboard.core.launch import RemoteLaunch
 
@@ -34,14 +36,23 @@ async def way_checks(launch: RemoteLaunch) -> list[Check]:
     """What is found on the way to the server; ends with the first step that fails."""
     url = urlsplit(launch.url)
     target = _target(url)
+    began = time.perf_counter()
     addresses, checks = await _look_up(target)
+    checks = [timed(check, began) for check in checks]
     if not addresses:
         return checks
+    began = time.perf_counter()
     reached, check = await _connect(addresses, target)
-    checks.append(check)
+    checks.append(timed(check, began))
     if reached and url.scheme == "https" and not target.proxy:
-        checks.append(await _secure(launch, target))
+        began = time.perf_counter()
+        checks.append(timed(await _secure(launch, target), began))
     return checks
+
+
+def timed(check: Check, began: float) -> Check:
+    """A step with the time that it took since ``began`` (of ``time.perf_counter``)."""
+    return msgspec.structs.replace(check, duration_ms=(time.perf_counter() - began) * 1000)
 
 
 def _target(url: SplitResult) -> _Target:

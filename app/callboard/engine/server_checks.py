@@ -1,10 +1,12 @@
-"""One server looked at closely: what it needs to start, the way to it, and whether it answers."""
+"""One server looked at closely: what it needs to start, the way to it, whether it answers, and what it offers."""
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, Literal
+
+import msgspec
 
 from callboard.api.schema import Check
 from callboard.core.errors import FIXES, CallboardError
@@ -12,7 +14,8 @@ from callboard.core.health import State
 from callboard.core.launch import Launch, LocalLaunch, RemoteLaunch
 from callboard.core.supervision import CONNECTED, ServerStatus
 from callboard.engine.command import find_program
-from callboard.engine.network_checks import way_checks
+from callboard.engine.network_checks import timed, way_checks
+from callboard.engine.relay.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Offer
 from callboard.engine.supervisor import Supervisor
 from callboard.engine.upstream.base import Upstream
 
@@ -29,18 +32,26 @@ class ServerChecks:
     Engine loop only.
     """
 
-    def __init__(self, supervisor: Supervisor, variables: Callable[[], dict[str, str]]) -> None:
-        """``variables``: the environment that children get."""
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        variables: Callable[[], dict[str, str]],
+        read_offer: Callable[[str], Awaitable[Offer]],
+    ) -> None:
+        """``variables``: the environment that children get; ``read_offer``: what a server offers, once it is read."""
         self._supervisor = supervisor
         self._variables = variables
+        self._read_offer = read_offer
 
     async def run(self, name: str, *, start_limit: float) -> list[Check]:
         """All checks, in the order in which a start needs what they look at. ``start_limit``: its seconds to start."""
+        began = time.perf_counter()
         try:
             launch = await self._supervisor.prepare(name)
         except CallboardError as error:
-            return [_failed("settings", error)]
-        checks = [Check(name="settings", status="ok", message="All that the entry refers to has a value.")]
+            return [timed(_failed("settings", error), began)]
+        settled = Check(name="settings", status="ok", message="All that the entry refers to has a value.")
+        checks = [timed(settled, began)]
         if isinstance(launch, LocalLaunch):
             checks += self._program(launch)
         else:
@@ -57,19 +68,20 @@ class ServerChecks:
             message = f"The working folder {cwd} does not exist."
             return [Check(name="folder", status="fail", message=message, code="cwd-missing")]
         command = launch.argv[0]
+        began = time.perf_counter()
         try:
             program = find_program(command, path=variables.get("PATH", os.defpath), cwd=cwd)
         except CallboardError as error:
-            return [_failed("command", error)]
+            return [timed(_failed("command", error), began)]
         where = "" if command == program else f", found in {Path(program).parent}"
-        return [Check(name="command", status="ok", message=f"{command} is {program}{where}.")]
+        return [timed(Check(name="command", status="ok", message=f"{command} is {program}{where}."), began)]
 
     async def _answers(self, name: str, launch: Launch, start_limit: float) -> list[Check]:
         before = self._supervisor.status(name)
         if before.state is State.DISABLED:
             return [Check(name="handshake", status="warn", message="It is disabled, so it was not started.")]
         started = before.state not in CONNECTED
-        began = time.monotonic()
+        began = time.perf_counter()
         if started:
             if before.state not in _CHANGING:
                 self._supervisor.start(name)
@@ -77,19 +89,36 @@ class ServerChecks:
         status = self._supervisor.status(name)
         upstream = self._supervisor.ready_upstream(name)
         if upstream is None:
-            return _refused(status, isinstance(launch, RemoteLaunch))
+            return [timed(check, began) for check in _refused(status, isinstance(launch, RemoteLaunch))]
         checks = _reached(launch)
-        message = _who(upstream)
+        shaken = Check(name="handshake", status="ok", message=_who(upstream))
         if started:
-            message += f" Started for this check, it was ready after {time.monotonic() - began:.1f} s."
-        checks.append(Check(name="handshake", status="ok", message=message))
-        checks.append(await _ping(upstream))
+            message = (
+                f"{shaken.message} Started for this check, it was ready after {time.perf_counter() - began:.1f} s."
+            )
+            shaken = timed(msgspec.structs.replace(shaken, message=message), began)
+        checks += [shaken, await self._lists(name), await ping_check(upstream)]
         if started and before.state is State.STOPPED:
             self._supervisor.rest(name, "was started for a check")
         return checks
 
+    async def _lists(self, name: str) -> Check:
+        """What the server offers, once its lists are read."""
+        began = time.perf_counter()
+        offer = await self._read_offer(name)
+        kinds = ((TOOLS, "tool"), (RESOURCES, "resource"), (TEMPLATES, "template"), (PROMPTS, "prompt"))
+        counts = [(len(offer.items(kind)), word) for kind, word in kinds]
+        told = [f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count]
+        message = f"It offers {', '.join(told)}." if told else "It offers nothing."
+        broken = [problem.reason for problem in offer.problems]
+        if broken:
+            message += f" Left out: {len(broken)}, the first because {broken[0]}."
+        status: Literal["ok", "warn"] = "warn" if broken or not told else "ok"
+        return timed(Check(name="lists", status=status, message=message), began)
 
-async def _ping(upstream: Upstream) -> Check:
+
+async def ping_check(upstream: Upstream) -> Check:
+    """Ask for a sign of life, 10 s at most; an answer of any kind is one."""
     began = time.perf_counter()
     try:
         await upstream.ping(seconds=10.0)
@@ -97,10 +126,10 @@ async def _ping(upstream: Upstream) -> Check:
         if "status" not in error.data:
             how = "It does not answer a ping"
             hint = "; calls are in flight in it" if upstream.busy else ""
-            return Check(name="answers", status="warn", message=f"{how}{hint}.", code="not-responding")
-    return Check(
-        name="answers", status="ok", message=f"It answers within {(time.perf_counter() - began) * 1e3:.0f} ms."
-    )
+            silent = Check(name="answers", status="warn", message=f"{how}{hint}.", code="not-responding")
+            return timed(silent, began)
+    check = timed(Check(name="answers", status="ok", message=""), began)
+    return msgspec.structs.replace(check, message=f"It answers within {check.duration_ms:.0f} ms.")
 
 
 def _who(upstream: Upstream) -> str:
@@ -146,4 +175,4 @@ def _failed(name: str, error: CallboardError) -> Check:
 def _with_fix(check: Check) -> Check:
     if check.fix or not check.code:
         return check
-    return Check(name=check.name, status=check.status, message=check.message, code=check.code, fix=FIXES[check.code])
+    return msgspec.structs.replace(check, fix=FIXES[check.code])

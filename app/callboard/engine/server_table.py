@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from callboard.api.schema import Check, ServerView
+from callboard.api.schema import ServerView
 from callboard.core.errors import CallboardError
 from callboard.core.health import State
 from callboard.core.launch import Launch, RemoteLaunch
@@ -27,12 +27,12 @@ from callboard.engine.environment import Environment
 from callboard.engine.eras import Eras
 from callboard.engine.figures import FigureWatch
 from callboard.engine.leftovers import Leftovers
+from callboard.engine.looks import Looks
 from callboard.engine.masking import Masking
 from callboard.engine.output import OutputLog
 from callboard.engine.relay.link import ServerLink
 from callboard.engine.relay.relay import Relay
 from callboard.engine.secrets.store import SecretStore
-from callboard.engine.server_checks import ServerChecks
 from callboard.engine.server_sign_in import ServerSignIns
 from callboard.engine.supervisor import Supervisor
 from callboard.engine.upstream.base import Upstream
@@ -93,6 +93,14 @@ class ServerTable:
         )
         self.sign_ins.attach(self.supervisor)
         self.figures = FigureWatch(self.supervisor.pids)
+        self.looks = Looks(
+            self.supervisor,
+            output,
+            catalogue=lambda: self.relay.catalogue,
+            entry_of=self.entry,
+            variables=lambda: dict(environment.variables),
+            on_change=on_change,
+        )
 
     def attach(self, relay: Relay) -> None:
         """The relay that talks to these servers."""
@@ -128,6 +136,7 @@ class ServerTable:
         for name in gone:
             self.relay.forget(name)
             self.sign_ins.leave(name)
+            self.looks.forget(name)
         return gone
 
     def _is_to_learn(self, name: str, entry: AnyEntry, before: AnyEntry | None) -> bool:
@@ -166,14 +175,19 @@ class ServerTable:
             python=sys.executable,
             figures=self.figures.of(name),
             sign_in=self.sign_ins.shown(name),
+            health=self.looks.shown(name),
         )
 
     def act(self, name: str, action: str) -> None:
-        """Start, stop, restart, retry, cancel, or reset (forget earlier failures); ``bad-request`` for another word."""
+        """Start, stop, restart (``reconnect`` is the same), retry, cancel, or reset (forget earlier failures).
+
+        Raises ``bad-request`` for another word.
+        """
         actions: dict[str, Callable[[str], None]] = {
             "start": self.supervisor.start,
             "stop": self.supervisor.stop,
             "restart": self.supervisor.restart,
+            "reconnect": self.supervisor.restart,
             "retry": self.supervisor.retry,
             "cancel": self.supervisor.cancel,
             "reset": self.supervisor.reset,
@@ -182,12 +196,6 @@ class ServerTable:
             raise CallboardError("bad-request", f"A server cannot be told to {action}.")
         self._learning.discard(name)
         actions[action](name)
-
-    async def checks(self, name: str) -> list[Check]:
-        """A close look at one server, which is started for it if need be; raises ``server-unknown``."""
-        limit = self.entry(name).timeouts.start
-        checks = ServerChecks(self.supervisor, lambda: dict(self._environment.variables))
-        return await checks.run(name, start_limit=limit)
 
     async def close(self) -> None:
         """Stop all servers."""

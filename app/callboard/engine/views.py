@@ -7,13 +7,14 @@ from urllib.parse import quote
 
 import msgspec
 
-from callboard.api.schema import Figures, LastExit, ServerView, ToolView
+from callboard.api.offer_schema import PromptArgument, PromptView, ResourceView
+from callboard.api.schema import Figures, HealthView, LastExit, ServerView, ToolView
 from callboard.api.sign_in_schema import SignInView
 from callboard.core.health import PRIMARY_ACTION, SEVERITY, Action, State
 from callboard.core.resolve import argv_for_display
 from callboard.core.roster import AgentEntry, AnyEntry, RemoteEntry
 from callboard.core.supervision import ServerStatus, restarts_today
-from callboard.engine.relay.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Offer
+from callboard.engine.relay.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Item, Offer
 from callboard.engine.upstream.base import Upstream
 
 
@@ -28,6 +29,7 @@ def server_view(
     python: str,
     figures: Figures | None = None,
     sign_in: SignInView | None = None,
+    health: HealthView | None = None,
 ) -> ServerView:
     """One server as row, tray and command line show it. ``sign_in`` is None for one that does not sign in by OAuth."""
     last = status.last_exit
@@ -67,6 +69,7 @@ def server_view(
         resources=len(offer.items(RESOURCES)) + len(offer.items(TEMPLATES)),
         prompts=len(offer.items(PROMPTS)),
         cached=upstream is None or offer.cached,
+        health=health,
         sign_in=sign_in.state if sign_in is not None else "",
     )
     return _with_sign_in(view, sign_in)
@@ -118,6 +121,61 @@ def tool_views(server: str, offer: Offer, wire_names: dict[tuple[str, str], str]
         if problem.kind == TOOLS.name
     ]
     return views + left_out
+
+
+def resource_views(offer: Offer) -> list[ResourceView]:
+    """The resources of a server, then its templates."""
+    return [
+        *(_resource(item, template=False) for item in offer.items(RESOURCES)),
+        *(_resource(item, template=True) for item in offer.items(TEMPLATES)),
+    ]
+
+
+def _resource(item: Item, *, template: bool) -> ResourceView:
+    found: dict[str, Any] = msgspec.json.decode(item.raw)
+    size = found.get("size")
+    return ResourceView(
+        uri=item.key,
+        template=template,
+        name=_text(found, "name"),
+        title=_text(found, "title"),
+        description=_text(found, "description"),
+        mime_type=_text(found, "mimeType"),
+        size=size if isinstance(size, int) and not isinstance(size, bool) else None,
+    )
+
+
+def prompt_views(server: str, offer: Offer, wire_names: dict[tuple[str, str], str]) -> list[PromptView]:
+    """The prompts of a server."""
+    return [_prompt(item, wire_names.get((server, item.key), "")) for item in offer.items(PROMPTS)]
+
+
+def _prompt(item: Item, wire_name: str) -> PromptView:
+    found: dict[str, Any] = msgspec.json.decode(item.raw)
+    listed = found.get("arguments")
+    arguments = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    return PromptView(
+        name=item.key,
+        wire_name=wire_name,
+        title=_text(found, "title"),
+        description=_text(found, "description"),
+        arguments=[
+            PromptArgument(
+                name=_text(each, "name"),
+                title=_text(each, "title"),
+                description=_text(each, "description"),
+                required=each.get("required") is True,
+            )
+            for each in arguments
+            if _text(each, "name")
+        ],
+    )
+
+
+def _text(found: dict[str, Any], key: str) -> str:
+    """A member that should be text; empty if it is not."""
+    value = found.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def _tool(raw: bytes, name: str, wire_name: str) -> ToolView:

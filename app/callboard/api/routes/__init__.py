@@ -16,7 +16,7 @@ joined to the others here. Shapes stand in ``callboard.api.schema`` or a schema 
 
 from typing import Any, Final
 
-from callboard.api.routes import calls, clients, engine, policy, registry, roster, secrets, servers, sign_in
+from callboard.api.routes import calls, clients, engine, looks, policy, registry, roster, secrets, servers, sign_in
 from callboard.api.routes.document import document
 from callboard.api.routes.route import Route
 from callboard.engine.engine import Engine
@@ -30,6 +30,7 @@ async def openapi(engine: Engine) -> dict[str, Any]:
 ROUTES: Final[tuple[Route, ...]] = (
     *engine.ROUTES,
     *servers.ROUTES,
+    *looks.ROUTES,
     *sign_in.ROUTES,
     *roster.ROUTES,
     *registry.ROUTES,

@@ -1,8 +1,9 @@
-"""Routes of the servers: their states, what they offer, their output, and calls by hand."""
+"""Routes of the servers: their states, what they offer, their output, and what is used of them by hand."""
 
 import msgspec
 
 from callboard.api.agent_schema import ConversationsView
+from callboard.api.offer_schema import PromptRequest, PromptView, ReadRequest, ResourceView
 from callboard.api.query_schema import LogQuery, ServersQuery
 from callboard.api.routes.route import Route
 from callboard.api.schema import CallRequest, LogPage, ServerAction, ServerView, ToolView
@@ -33,7 +34,27 @@ async def act(engine: Engine, name: str, action: ServerAction) -> ServerView:
 
 async def tools(engine: Engine, name: str) -> list[ToolView]:
     """The tools of a server, the last known ones while it is stopped."""
-    return await engine.tools(name)
+    return await engine.offers.tools(name)
+
+
+async def resources(engine: Engine, name: str) -> list[ResourceView]:
+    """The resources of a server and their templates, the last known ones while it is stopped."""
+    return await engine.offers.resources(name)
+
+
+async def prompts(engine: Engine, name: str) -> list[PromptView]:
+    """The prompts of a server, the last known ones while it is stopped."""
+    return await engine.offers.prompts(name)
+
+
+async def read_resource(engine: Engine, name: str, body: ReadRequest) -> msgspec.Raw:
+    """Read a resource; answers with MCP's result object."""
+    return msgspec.Raw(await engine.offers.read(name, body.uri))
+
+
+async def get_prompt(engine: Engine, name: str, body: PromptRequest) -> msgspec.Raw:
+    """Get a prompt; answers with MCP's result object."""
+    return msgspec.Raw(await engine.offers.get(name, body.prompt, body.arguments))
 
 
 async def log_page(engine: Engine, name: str, query: LogQuery) -> LogPage:
@@ -63,6 +84,10 @@ ROUTES = (
     Route("GET", "/servers", servers),
     Route("GET", "/servers/{name}", server),
     Route("GET", "/servers/{name}/tools", tools),
+    Route("GET", "/servers/{name}/resources", resources),
+    Route("GET", "/servers/{name}/prompts", prompts),
+    Route("POST", "/servers/{name}/resources/read", read_resource),
+    Route("POST", "/servers/{name}/prompts/get", get_prompt),
     Route("GET", "/servers/{name}/log", log_page),
     Route("POST", "/servers/{name}/call", call_tool),
     Route("GET", "/servers/{name}/conversations", conversations),
