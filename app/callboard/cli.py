@@ -25,6 +25,8 @@ _EXIT_CODES = {
     "engine-unreachable": NO_ENGINE,
     "server-unknown": NOT_FOUND,
     "tool-unknown": NOT_FOUND,
+    "prompt-unknown": NOT_FOUND,
+    "resource-unknown": NOT_FOUND,
     "client-unknown": NOT_FOUND,
     "shipped-unknown": NOT_FOUND,
     "registry-unknown": NOT_FOUND,
@@ -42,7 +44,7 @@ exit codes:
   1    what was asked for failed (a tool said that it failed, a server did not start, a check found a fault)
   2    the command line is wrong
   3    no engine is running, or it does not answer
-  4    there is no such server, tool, client or call
+  4    there is no such server, tool, resource, prompt, secret, client or call
   130  interrupted with Ctrl-C
 
 CALLBOARD_HOME moves all files of the program under one folder. NO_COLOR switches colours off.
@@ -89,8 +91,11 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_programs(commands)
     _add_servers(commands)
+    _add_looks(commands)
     _add_catalogue(commands)
     _add_calls(commands)
+    _add_offers(commands)
+    _add_secrets(commands)
     return parser
 
 
@@ -180,7 +185,7 @@ def _add_servers(commands: _Commands) -> None:
     _command(commands, "list", "show every server and its state")
     described = {name: f"{name} servers and wait for it" for name in ("start", "stop", "restart")}
     for name, text in (described | {"reset": "forget earlier failures of servers"}).items():
-        command = _command(commands, name, text)
+        command = _command(commands, name, text, other=("reconnect",) if name == "restart" else ())
         command.add_argument("servers", nargs="+", metavar="NAME")
         command.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="wait at most (default 60)")
     command = _command(commands, "sign-in", "sign in to a remote server")
@@ -188,7 +193,7 @@ def _add_servers(commands: _Commands) -> None:
     command.add_argument("--no-browser", action="store_true", help="only print the address to open")
     command = _command(commands, "sign-out", "forget the sign-in to a remote server")
     command.add_argument("server", metavar="NAME")
-    command = _command(commands, "tail", "show the end of a server's log")
+    command = _command(commands, "tail", "show the end of a server's log", other=("logs",))
     command.add_argument("server", metavar="NAME")
     command.add_argument("-f", "--follow", action="store_true", help="go on with new lines until Ctrl-C")
     command.add_argument("-n", "--lines", type=_count, default=20, metavar="N", help="lines to show (default 20)")
@@ -196,6 +201,44 @@ def _add_servers(commands: _Commands) -> None:
     command.add_argument("server", nargs="?", metavar="SERVER")
     command = _command(commands, "inspect", "show all that is known of a server or a tool")
     command.add_argument("name", metavar="NAME", help="a server, or SERVER.TOOL")
+
+
+def _add_looks(commands: _Commands) -> None:
+    command = _command(commands, "health", "ask servers for a sign of life; without a name, all of them")
+    command.add_argument("servers", nargs="*", metavar="NAME")
+    command.add_argument("--cached", action="store_true", help="only tell what the last look found, and how old it is")
+    command = _command(commands, "refresh", "read anew what servers offer; without a name, of all of them")
+    command.add_argument("servers", nargs="*", metavar="NAME")
+    command = _command(commands, "test", "try a server step by step, each with its time; it is started for that")
+    command.add_argument("server", metavar="NAME")
+
+
+def _add_offers(commands: _Commands) -> None:
+    command = _command(commands, "resources", "show the resources of a server, or of all; with a URI, read one")
+    command.add_argument("server", nargs="?", metavar="SERVER")
+    command.add_argument(
+        "uri", nargs="?", metavar="URI", help="a resource or a template as `callboard resources` lists it"
+    )
+    command.add_argument(
+        "--arg", action="append", default=[], metavar="NAME=VALUE", help="fill in a template; repeat it"
+    )
+    command.add_argument("-o", "--output", metavar="FILE", help="write what is read into a file, as it is")
+    command = _command(commands, "prompts", "show the prompts of a server, or of all; with SERVER.PROMPT, get one")
+    command.add_argument("name", nargs="?", metavar="SERVER[.PROMPT]")
+    command.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help="one argument; repeat it")
+
+
+def _add_secrets(commands: _Commands) -> None:
+    group = _command(commands, "secrets", "show which secrets there are; or set or delete one")
+    group.set_defaults(action="list")
+    actions = group.add_subparsers(title="commands", metavar="COMMAND")
+    for name, text in (
+        ("set", "set a secret: its value is asked for, or read from standard input"),
+        ("delete", "forget a secret"),
+    ):
+        command = actions.add_parser(name, help=text, description=_sentence(text))
+        command.add_argument("name", metavar="NAME")
+        command.set_defaults(action=name)
 
 
 def _add_catalogue(commands: _Commands) -> None:
@@ -256,8 +299,11 @@ def _add_calls(commands: _Commands) -> None:
     command.add_argument("--args", metavar="JSON", help="all arguments: a JSON object, @FILE, or - for stdin")
 
 
-def _command(commands: _Commands, name: str, text: str, *, json: bool = True) -> argparse.ArgumentParser:
-    command: argparse.ArgumentParser = commands.add_parser(name, help=text, description=_sentence(text))
+def _command(
+    commands: _Commands, name: str, text: str, *, json: bool = True, other: tuple[str, ...] = ()
+) -> argparse.ArgumentParser:
+    """A command of the engine's; ``other``: names that it has too."""
+    command: argparse.ArgumentParser = commands.add_parser(name, aliases=other, help=text, description=_sentence(text))
     if json:
         command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(handle=_ask_engine, name_of_command=name)
@@ -333,7 +379,18 @@ def _agent(options: argparse.Namespace) -> int:
 
 
 def _find_command(name: str) -> "Command":
-    from callboard.commands import adding, agent_servers, calls, program, registry, servers, sign_in
+    from callboard.commands import (
+        adding,
+        agent_servers,
+        calls,
+        looks,
+        offers,
+        program,
+        registry,
+        secrets,
+        servers,
+        sign_in,
+    )
 
     commands: dict[str, Command] = {
         "agent reload": agent_servers.reload,
@@ -351,6 +408,12 @@ def _find_command(name: str) -> "Command":
         "add": adding.add,
         "registry search": registry.search,
         "registry show": registry.show,
+        "health": looks.health,
+        "refresh": looks.refresh,
+        "test": looks.test,
+        "resources": offers.resources,
+        "prompts": offers.prompts,
+        "secrets": secrets.secrets,
         "calls": calls.calls,
         "call": calls.call,
         "snippet": program.snippet,

@@ -13,6 +13,7 @@ from callboard.system.paths import find_paths
 COMMANDS = (
     "run", "engine", "quit", "doctor", "snippet", "connect",
     "list", "start", "stop", "restart", "tail", "tools", "inspect", "calls", "call",
+    "health", "refresh", "test", "resources", "prompts", "secrets",
 )  # fmt: skip
 
 
@@ -44,6 +45,11 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str], command: str
     assert f"usage: callboard {command}" in output
 
 
+@pytest.mark.parametrize(("other", "command"), [("reconnect", "restart"), ("logs", "tail")])
+def test_some_commands_have_another_name(capsys: pytest.CaptureFixture[str], other: str, command: str) -> None:
+    assert ends(capsys, other, "--help") == ends(capsys, command, "--help")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -55,6 +61,9 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str], command: str
         ["calls", "one"],
         ["tail", "x", "-n", "-1"],
         ["calls", "--status", "odd"],
+        ["test"],
+        ["secrets", "set"],
+        ["secrets", "show", "name"],
     ],
 )
 def test_wrong_usage_is_told_on_stderr_with_the_fix(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:

@@ -22,11 +22,19 @@ def tool_arguments(pairs: list[str], whole: str | None, schema: Any) -> dict[str
     Raises :class:`UsageError`, and CallboardError ``bad-request`` for a file that cannot be read.
     """
     arguments = _whole(whole) if whole is not None else {}
+    for name, text in text_arguments(pairs).items():
+        arguments[name] = value(text, types_of(_property(schema, name), schema))
+    return arguments
+
+
+def text_arguments(pairs: list[str]) -> dict[str, str]:
+    """Arguments that are text, from "name=value"; raises :class:`UsageError`."""
+    arguments = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name:
             raise UsageError(f"--arg wants NAME=VALUE, not {pair!r}.")
-        arguments[name] = value(text, types_of(_property(schema, name), schema))
+        arguments[name] = text
     return arguments
 
 

@@ -5,6 +5,7 @@ from argparse import Namespace
 from typing import Final
 
 from callboard.api.client import EngineClient
+from callboard.commands.looks import tell_check_fixes
 from callboard.commands.terminal import Cell, Terminal
 from callboard.core.errors import FIXES, CallboardError
 from callboard.core.meanings import MEANINGS
@@ -67,6 +68,5 @@ async def doctor(client: EngineClient, options: Namespace, terminal: Terminal) -
     else:
         rows = [(Cell(each.status, _MEANING[each.status]), each.name, each.message) for each in checks]
         terminal.table(("RESULT", "CHECK", "FINDING"), rows)
-        for fix in dict.fromkeys(f"{each.name}: {each.fix}" for each in checks if each.status != "ok" and each.fix):
-            terminal.line(fix)
+        tell_check_fixes(checks, terminal)
     return 1 if any(each.status == "fail" for each in checks) else 0

@@ -133,12 +133,17 @@ async def tools(client: EngineClient, options: Namespace, terminal: Terminal) ->
 
 async def known_tools(client: EngineClient, name: str) -> list[ToolView]:
     """A server's tools; a server that starts on demand is started if it does not run."""
+    await awake(client, name)
+    return await client.tools(name)
+
+
+async def awake(client: EngineClient, name: str) -> None:
+    """See to it that a server that starts on demand runs; raises why it does not."""
     server = await client.server(name)
     if server.state is State.STOPPED and server.start == "on-demand":
         server = await settled(client, await client.act(name, "start"), "start", 60.0)
         if server.state not in _UP:
             raise _problem(server)
-    return await client.tools(name)
 
 
 def find_tool(known: list[ToolView], server: str, name: str) -> ToolView:
@@ -175,8 +180,8 @@ async def _act(client: EngineClient, options: Namespace, terminal: Terminal, act
     for server in servers:
         if server.state in done:
             if not options.json:
-                offer = _offer(server) if server.state in _UP else ""
-                terminal.line(f"{server.name}: {server.state}" + (f", {offer}" if offer else ""))
+                offered = offer(server) if server.state in _UP else ""
+                terminal.line(f"{server.name}: {server.state}" + (f", {offered}" if offered else ""))
         else:
             terminal.failure(_problem(server))
     return 0 if all(server.state in done for server in servers) else 1
@@ -254,7 +259,8 @@ def _facts(server: ServerView) -> list[tuple[str, str]]:
         ("endpoint", server.endpoint),
         ("protocol", server.protocol),
         ("version", server.server_version),
-        ("offers", _offer(server)),
+        ("offers", offer(server)),
+        ("health", _health(server)),
         ("pid", str(server.pid or "")),
         ("cpu", _cpu(server)),
         ("memory", _memory(server)),
@@ -264,10 +270,16 @@ def _facts(server: ServerView) -> list[tuple[str, str]]:
     ]
 
 
-def _offer(server: ServerView) -> str:
+def offer(server: ServerView) -> str:
+    """What a server offers, in numbers."""
     counts = ((server.tools, "tool"), (server.resources, "resource"), (server.prompts, "prompt"))
     text = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count)
     return f"{text} (when it last ran)" if text and server.cached else text
+
+
+def _health(server: ServerView) -> str:
+    found = server.health
+    return "" if found is None else f"{found.status}, {span(time.time() - found.at)} ago: {found.message}"
 
 
 def _last_exit(server: ServerView) -> str:

@@ -69,6 +69,8 @@ FIXES: dict[str, str] = {
     "sign-in-unknown": "Begin the sign-in anew; each address and code is good for one sign-in.",
     # calls
     "tool-unknown": "Use one of the tools that `callboard tools` shows.",
+    "prompt-unknown": "Use one of the prompts that `callboard prompts` shows.",
+    "resource-unknown": "Use one of the addresses that `callboard resources` shows, or one of a template.",
     "call-refused": "Check the name of the tool and its arguments.",
     "call-timeout": "Raise timeouts.call for this server, or make the call smaller.",
     "call-cancelled": "The client cancelled the call.",

@@ -63,6 +63,8 @@ MEANINGS: dict[str, str] = {
     "sign-in-unknown": "The browser came back for a sign-in that is not, or no longer, under way.",
     # calls
     "tool-unknown": "The server has no tool of this name, or it is hidden in the roster.",
+    "prompt-unknown": "The server has no prompt of this name.",
+    "resource-unknown": "The server has no resource at this address.",
     "call-refused": "The server did not make the call: the tool or its arguments were not to its liking.",
     "call-timeout": "The server did not answer in the time that a call may take; it was told to stop.",
     "call-cancelled": "The call was given up by whoever had made it.",

@@ -118,7 +118,8 @@ class Looks:
         status = self._supervisor.status(name)
         reason = f": {status.reason.rstrip('.')}" if status.reason else ""
         grade = _STATUS[SEVERITY[status.state]] if status.state not in CONNECTED else "warn"
-        check = Check(name="", status="ok", message=f"It is {status.state}{reason}.", code=status.error_code)
+        message = f"{status.state.value.capitalize()}{reason}."
+        check = Check(name="", status="ok", message=message, code=status.error_code)
         return self._view(name, grade, msgspec.structs.replace(check, fix=status.fix))
 
     def _view(self, name: str, status: Literal["ok", "warn", "fail", "off"], check: Check) -> HealthView:

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from callboard.core.errors import FIXES, CallboardError
+from callboard.core.protocol import RESOURCE_NOT_FOUND
 from callboard.engine.policy.callers import Caller
 from callboard.engine.relay.envelope import raw_json
 from callboard.engine.relay.exchange import CANCELLED, Exchange
@@ -44,11 +45,11 @@ async def request(relay: Relay, server: str, method: str, params: Params, *, cal
             exchange.cancel("the caller went away")
     answer = exchange.answer or CANCELLED
     if answer.result is None:
-        raise _refused(answer)
+        raise _refused(answer, method)
     return bytes(answer.result)
 
 
-def _refused(answer: Answer) -> CallboardError:
+def _refused(answer: Answer, method: str) -> CallboardError:
     error: dict[str, Any] = msgspec.json.decode(answer.error or b"{}")
     message = str(error.get("message", "The server refused the call."))
     data = error.get("data")
@@ -56,4 +57,7 @@ def _refused(answer: Answer) -> CallboardError:
     if isinstance(data, dict) and own in FIXES:
         more = {key: value for key, value in data.items() if key not in ("code", "fix")}
         return CallboardError(own, message, fix=str(data.get("fix", "")), data=more)
+    names_uri = isinstance(data, dict) and "uri" in data
+    if error.get("code") == RESOURCE_NOT_FOUND or (method == "resources/read" and names_uri):
+        return CallboardError("resource-unknown", f"The server refused: {message.rstrip('.')}.")
     return CallboardError("call-refused", f"The server refused the call: {message.rstrip('.')}.")

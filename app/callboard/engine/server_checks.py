@@ -129,7 +129,7 @@ async def ping_check(upstream: Upstream) -> Check:
             silent = Check(name="answers", status="warn", message=f"{how}{hint}.", code="not-responding")
             return timed(silent, began)
     check = timed(Check(name="answers", status="ok", message=""), began)
-    return msgspec.structs.replace(check, message=f"It answers within {check.duration_ms:.0f} ms.")
+    return msgspec.structs.replace(check, message=f"It answers within {max(1.0, check.duration_ms or 0.0):.0f} ms.")
 
 
 def _who(upstream: Upstream) -> str:

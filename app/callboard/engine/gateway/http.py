@@ -35,6 +35,8 @@ STATUS: Final = {
             "client-unknown",
             "profile-unknown",
             "tool-unknown",
+            "prompt-unknown",
+            "resource-unknown",
             "shipped-unknown",
             "sign-in-unknown",
         ),
