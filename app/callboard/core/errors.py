@@ -68,6 +68,7 @@ FIXES: dict[str, str] = {
     "sign-in-cancelled": "Sign in again.",
     "sign-in-unknown": "Begin the sign-in anew; each address and code is good for one sign-in.",
     # calls
+    "no-agent": "Name a server whose entry has agent: …",
     "tool-unknown": "Use one of the tools that `callboard tools` shows.",
     "prompt-unknown": "Use one of the prompts that `callboard prompts` shows.",
     "resource-unknown": "Use one of the addresses that `callboard resources` shows, or one of a template.",

@@ -62,6 +62,7 @@ MEANINGS: dict[str, str] = {
     "sign-in-cancelled": "The sign-in was given up before it was done.",
     "sign-in-unknown": "The browser came back for a sign-in that is not, or no longer, under way.",
     # calls
+    "no-agent": "The server is a program or remote, and no Python agent that Callboard runs.",
     "tool-unknown": "The server has no tool of this name, or it is hidden in the roster.",
     "prompt-unknown": "The server has no prompt of this name.",
     "resource-unknown": "The server has no resource at this address.",

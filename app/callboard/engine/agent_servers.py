@@ -65,7 +65,7 @@ class AgentServers:
     def _entry(self, name: str) -> AgentEntry:
         entry = self._table.entry(name)
         if not isinstance(entry, AgentEntry):
-            raise CallboardError("bad-request", f"{name} runs no Python agent.")
+            raise CallboardError("no-agent", f"{name} runs no Python agent.")
         return entry
 
 

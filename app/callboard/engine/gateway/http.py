@@ -46,6 +46,7 @@ STATUS: Final = {
         (
             "disabled",
             "name-taken",
+            "no-agent",
             "profile-in-use",
             "question-over",
             "roster-changed",
