@@ -41,12 +41,19 @@ class Filling:
     wrong: dict[str, str] = field(default_factory=dict)
 
 
-def fill(way: Way, server: str, answers: Answers, taken: Collection[str] = ()) -> Filling:
+def fill(
+    way: Way,
+    server: str,
+    answers: Answers,
+    taken: Collection[str] = (),
+    stored: Mapping[str, str] | None = None,
+) -> Filling:
     """The entry for a server of the name ``server``. ``taken`` are names that a new secret must not get.
 
-    An optional input without a value takes with it the variable, header or arguments that it stands in.
+    ``stored`` maps inputs to secrets that have their value already. An optional input without a value takes with it
+    the variable, header or arguments that it stands in.
     """
-    return _Filler(way, server, answers, taken).run()
+    return _Filler(way, server, answers, taken, stored or {}).run()
 
 
 def wrong_answers(way: Way, answers: Answers) -> dict[str, str]:
@@ -65,15 +72,19 @@ def command_line(entry: Mapping[str, Any]) -> str:
 class _Filler:
     """Works through one way."""
 
-    def __init__(self, way: Way, server: str, answers: Answers, taken: Collection[str]) -> None:
+    def __init__(
+        self, way: Way, server: str, answers: Answers, taken: Collection[str], stored: Mapping[str, str]
+    ) -> None:
         self._way = way
+        self._stored = stored
         self._inputs = {each.key: each for each in way.inputs}
         self._values = {each.key: _given(each, answers) for each in way.inputs}
         self._secrets: dict[str, str] = {}  # names by key
         used = set(taken)
         for each in way.inputs:
             if each.secret:
-                self._secrets[each.key] = name = suggest_secret(server, each.key, used)
+                name = stored.get(each.key) or suggest_secret(server, each.key, used)
+                self._secrets[each.key] = name
                 used.add(name)
         self._open: list[OpenNeed] = []
         self._used: set[str] = set()
@@ -119,7 +130,8 @@ class _Filler:
 
     def _is_there(self, key: str) -> bool:
         """Whether what this input stands in is to be there: it has a value, or must get one."""
-        return key in self._inputs and (bool(self._values[key]) or self._inputs[key].required)
+        asked = self._inputs.get(key)
+        return asked is not None and (bool(self._values[key]) or key in self._stored or asked.required)
 
     def _expand(self, text: str, field: str, turn: int = 0) -> str:
         parts, end = [], 0
@@ -148,7 +160,7 @@ class _Filler:
     def _reference(self, key: str, field: str) -> str:
         self._used.add(key)
         text = f"${{secret:{self._secrets[key]}}}"
-        if not self._values[key]:
+        if not self._values[key] and key not in self._stored:
             self._open.append(OpenNeed(field, text, self._inputs[key]))
         return text
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from PySide6.QtCore import QByteArray, QSettings, Qt, Signal
-from PySide6.QtGui import QAction, QActionGroup, QCloseEvent, QKeySequence
+from PySide6.QtGui import QAction, QActionGroup, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence
 from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from callboard.core.errors import CallboardError
 from callboard.core.health import Severity
 from callboard.ui.actions import ServerActions
+from callboard.ui.bundle_drop import bundle_in
 from callboard.ui.engine_link import EngineLink
 from callboard.ui.icons import Icons
 from callboard.ui.navigation import NavigationRail
@@ -42,6 +43,7 @@ class MainWindow(QMainWindow):
     quitRequested = Signal()
     aboutRequested = Signal()
     folderRequested = Signal(str)  # "config" or "logs"
+    bundleDropped = Signal(str)  # path of a bundle's file
 
     def __init__(
         self,
@@ -66,6 +68,7 @@ class MainWindow(QMainWindow):
         self.notices = NoticeBar(theme, icons)
         self.setWindowTitle(self.tr("Callboard"))
         self.setMinimumSize(760, 480)
+        self.setAcceptDrops(True)
         self.toast = Toast(theme, self._build_body(pages))
         self.status_line = StatusLine(link, actions, theme, icons)
         self.statusBar().setSizeGripEnabled(False)
@@ -108,6 +111,17 @@ class MainWindow(QMainWindow):
     def save_state(self) -> None:
         """Store geometry for the next start."""
         self._settings.setValue("geometry", self.saveGeometry())
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """A bundle may be dropped anywhere."""
+        if bundle_in(event.mimeData()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Begin a server with the bundle."""
+        if path := bundle_in(event.mimeData()):
+            event.acceptProposedAction()
+            self.bundleDropped.emit(path)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Leave it to the owner whether closing hides, minimises or ends."""

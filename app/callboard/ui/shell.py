@@ -103,6 +103,10 @@ class Shell(QObject):
             os.environ["XDG_ACTIVATION_TOKEN"] = activation  # Qt's Wayland platform looks for it there
         self.window.bring_to_front()
 
+    def open_bundle(self, path: str) -> None:
+        """Show what the bundle in a file would become, over the window."""
+        self._over_window(lambda: self.editor.open_bundle(path))
+
     # making
 
     def _make_window(self) -> MainWindow:
@@ -173,6 +177,7 @@ class Shell(QObject):
         self.window.quitRequested.connect(self.quit)
         self.window.aboutRequested.connect(self._about)
         self.window.folderRequested.connect(self._open_folder)
+        self.window.bundleDropped.connect(self.open_bundle)
         self.tray.openRequested.connect(self.show)
         self.tray.quitRequested.connect(self.quit)
         self.tray.startEngineRequested.connect(self.keeper.start_now)

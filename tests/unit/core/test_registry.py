@@ -299,6 +299,13 @@ def test_a_new_secret_gets_a_free_name() -> None:
     assert fill(chosen, "weather", {}, {"weather-token"}).entry["env"] == {"TOKEN": "${secret:weather-token-2}"}
 
 
+def test_a_stored_secret_can_be_used() -> None:
+    chosen = way(environmentVariables=[{"name": "TOKEN", "isSecret": True, "isRequired": True}])
+    filling = fill(chosen, "weather", {}, {"mine"}, {"TOKEN": "mine"})
+    assert filling.entry["env"] == {"TOKEN": "${secret:mine}"}
+    assert (filling.secrets, filling.open) == ({}, [])
+
+
 # remotes
 
 

@@ -48,6 +48,18 @@ class ServerEditor(QObject):
         """Open the dialog for a new server."""
         return self._open(EditorDialog.to_add(self._kit, kind, self._window))
 
+    def search_registry(self) -> EditorDialog:
+        """Open the dialog for a new server with the search of a registry."""
+        dialog = self.add_server()
+        dialog.search_registry()
+        return dialog
+
+    def open_bundle(self, path: str) -> EditorDialog:
+        """Open the dialog for a new server with the bundle in a file."""
+        dialog = self.add_server()
+        dialog.open_bundle(path)
+        return dialog
+
     def add_entry(self, name: str, entry: Entry) -> EditorDialog:
         """Open the dialog for a new server with values that come from elsewhere."""
         return self._open(EditorDialog.to_add_entry(self._kit, name, entry, self.tr("Add server"), self._window))

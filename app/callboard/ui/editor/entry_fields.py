@@ -7,6 +7,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QGridLayout, QScrollArea, QVBoxLayout, QWidget
 
 from callboard.api.schema import EntryKind, FieldProblem, SecretHint
+from callboard.core.registry_fill import Filling
+from callboard.ui.editor.beginning import Beginning
 from callboard.ui.editor.entry_model import KIND_FIELD, Entry, Path, get_at, owner_of, place_problems, with_changes
 from callboard.ui.editor.field_row import FieldRow
 from callboard.ui.editor.fields import NumberField
@@ -33,6 +35,7 @@ class EntryFields(QScrollArea):
         self._kit, self._desk = kit, desk
         self._base: Entry = {}
         self._name = ""
+        self._begun = Beginning()
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -51,13 +54,23 @@ class EntryFields(QScrollArea):
 
     def load(self, name: str, entry: Entry) -> None:
         """Show an entry as it stands in the roster."""
-        self._name, self._base = name, entry
+        self._name, self._base, self._begun = name, entry, Beginning()
         self._desk.server = name
         for path, row in self.rows.items():
             row.field.load(name if path == NAME else get_at(entry, path))
             row.was_touched = False
             row.refresh_help()
         self._summarize()
+
+    def expect(self, filling: Filling) -> None:
+        """What is shown was filled in: its secrets are to be stored, and what is still needed is marked."""
+        self._begun = begun = Beginning(filling)
+        for row in self.rows.values():
+            for editor in row.field.value_editors():
+                if (name := editor.state.stored) in begun.values and editor.expect(begun.values[name]):
+                    begun.placed.add(name)
+        for path in begun.paths(self.rows):
+            self.rows[path].was_touched = True
 
     @property
     def name(self) -> str:
@@ -68,7 +81,7 @@ class EntryFields(QScrollArea):
         """What is entered: unknown and untouched fields of the entry stand in it as they were."""
         entry = with_changes(self._base, self.changes())
         entry.setdefault(KIND_FIELD[self.kind], "")  # so that the engine knows the kind
-        return Filled(self.name, entry, dict(self._secrets()))
+        return Filled(self.name, entry, {**self._begun.secrets_of(entry), **dict(self._secrets())})
 
     def changes(self) -> dict[Path, Any]:
         """New values by path, None for what shall go."""
@@ -108,6 +121,9 @@ class EntryFields(QScrollArea):
             if values.setdefault(name, value) != value:
                 text = self.tr("Two different values are entered for the secret {name}.").format(name=name)
                 found[NAME] = {**found.get(NAME, {}), "secrets": text}
+        values_now = {path: row.field.value() for path, row in self.rows.items() if not row.field.opaque}
+        for path, missing in self._begun.missing(values_now).items():
+            found[path] = {**found.get(path, {}), **missing}
         return {path: problems for path, problems in found.items() if problems}
 
     def show_problems(self, problems: Placed, *, only_touched: bool) -> list[tuple[Path, str]]:

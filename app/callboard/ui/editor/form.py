@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QVBoxLayout
 from callboard.api.schema import EntryKind, FieldProblem, RosterView, Validation
 from callboard.core.errors import CallboardError
 from callboard.core.health import Severity
+from callboard.core.registry_fill import Filling
 from callboard.ui.editor.checker import EntryChecker
 from callboard.ui.editor.drafts import Draft
 from callboard.ui.editor.entry_fields import NAME, EntryFields, Placed
@@ -28,7 +29,8 @@ class EntryForm(OrderedTabs):
 
     Follows the roster: a form that was not touched shows what stands in the file now; what was entered is never lost
     by a change from outside, a failed save or a look at another server (see :class:`~.drafts.Drafts`). A new entry may
-    begin with the values of ``start``. Lives on the window's loop.
+    begin with the values of ``start``, or with a ``filling``, whose secrets are stored with it. Lives on the window's
+    loop.
     """
 
     saved = Signal(object)  # Saved
@@ -36,7 +38,14 @@ class EntryForm(OrderedTabs):
     changed = Signal()  # something was entered, saved or discarded
 
     def __init__(
-        self, kit: Kit, name: str | None, kind: EntryKind = "local", *, start_name: str = "", start: Entry | None = None
+        self,
+        kit: Kit,
+        name: str | None,
+        kind: EntryKind = "local",
+        *,
+        start_name: str = "",
+        start: Entry | None = None,
+        filling: Filling | None = None,
     ) -> None:
         super().__init__()
         self._kit = kit
@@ -72,7 +81,9 @@ class EntryForm(OrderedTabs):
         self.fields = self._make_fields(kind if entry is None else kind_of(entry))
         self._connect()
         if self._is_new:
-            self.fields.load(start_name, start or {})
+            self.fields.load(start_name, filling.entry if filling is not None else start or {})
+            if filling is not None:
+                self.fields.expect(filling)
             self._follow()
         else:
             self._begin(roster)
@@ -138,8 +149,12 @@ class EntryForm(OrderedTabs):
             self.fields.focus_on(self._first_problem, rest)
 
     def focus_missing(self) -> None:
-        """Go to the first secret without a value, or begin at the top."""
-        if not self.fields.focus_missing():
+        """Go to the first secret without a value or to what is still needed, or begin at the top."""
+        if self.fields.focus_missing():
+            return
+        if self._first_problem is not None and self.fields.rows[self._first_problem].was_touched:
+            self.focus_problem()
+        else:
             self.focus_first()
 
     def focus_first(self) -> None:

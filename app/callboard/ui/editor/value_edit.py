@@ -122,6 +122,17 @@ class ValueEdit(QWidget):
         self._now = state
         self._refresh()
 
+    def expect(self, text: str) -> bool:
+        """The secret that the entry names is a new one, whose value is ``text`` or has yet to be entered.
+
+        False if the entry names none here.
+        """
+        stored = self._now.stored
+        if not stored:
+            return False
+        self._set(ValueState(text, True, "", False, self._claim(stored)))
+        return True
+
     @property
     def is_secret(self) -> bool:
         """Whether the value belongs, or will belong, into the secret store."""
