@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from callboard import __version__
+from callboard.commands.policy_arguments import add_policy
 
 if TYPE_CHECKING:
     from callboard.api.client import EngineClient
@@ -28,6 +29,7 @@ _EXIT_CODES = {
     "prompt-unknown": NOT_FOUND,
     "resource-unknown": NOT_FOUND,
     "client-unknown": NOT_FOUND,
+    "profile-unknown": NOT_FOUND,
     "shipped-unknown": NOT_FOUND,
     "registry-unknown": NOT_FOUND,
     "not-found": NOT_FOUND,
@@ -44,7 +46,7 @@ exit codes:
   1    what was asked for failed (a tool said that it failed, a server did not start, a check found a fault)
   2    the command line is wrong
   3    no engine is running, or it does not answer
-  4    there is no such server, tool, resource, prompt, secret, client or call
+  4    there is no such server, tool, resource, prompt, secret, client, profile or call
   130  interrupted with Ctrl-C
 
 CALLBOARD_HOME moves all files of the program under one folder. NO_COLOR switches colours off.
@@ -96,6 +98,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_calls(commands)
     _add_offers(commands)
     _add_secrets(commands)
+    add_policy(commands, _command)
     return parser
 
 
@@ -385,6 +388,7 @@ def _find_command(name: str) -> "Command":
         calls,
         looks,
         offers,
+        policy,
         program,
         registry,
         secrets,
@@ -418,6 +422,7 @@ def _find_command(name: str) -> "Command":
         "call": calls.call,
         "snippet": program.snippet,
         "quit": program.quit_engine,
+        **policy.COMMANDS,
         "doctor": program.doctor,
     }
     return commands[name]

@@ -18,6 +18,7 @@ import msgspec
 
 from callboard.api.agent_schema import AgentLook, AgentLookRequest, ConversationsView
 from callboard.api.offer_schema import PromptRequest, PromptView, ReadRequest, ResourceView, Result
+from callboard.api.policy_client import PolicyClient
 from callboard.api.registry_schema import BundleRequest, BundleView, OfferPage, OfferView
 from callboard.api.schema import (
     API_PREFIX,
@@ -338,16 +339,25 @@ class EngineClient:
         view = await self._get(f"/token/{_part(client)}", TokenView)
         return view.token
 
+    @property
+    def policy(self) -> PolicyClient:
+        """Clients, what each may use, profiles, and the questions to the person."""
+        return PolicyClient(self._send)
+
     # events
 
-    async def events(self, after: int = -1, *, opened: Callable[[], None] | None = None) -> AsyncGenerator[Event, None]:
+    async def events(
+        self, after: int = -1, *, opened: Callable[[], None] | None = None, asks: bool = False
+    ) -> AsyncGenerator[Event, None]:
         """The event stream from sequence number ``after`` on (-1: from now on, beginning with a "reset").
 
         Ends when the engine closes it; raises ``engine-unreachable`` when the connection breaks. The caller
         connects again with the last ``seq`` it saw; an event of kind "reset" tells that some were missed.
-        ``opened`` is called once the engine has accepted, also when no event comes yet.
+        ``opened`` is called once the engine has accepted, also when no event comes yet. With ``asks`` the engine
+        counts on the caller to show questions to the person.
         """
-        async with contextlib.aclosing(self._lines(f"/events?after={after}", opened=opened)) as lines:
+        path = f"/events?after={after}" + ("&asks=1" if asks else "")
+        async with contextlib.aclosing(self._lines(path, opened=opened)) as lines:
             async for line in lines:
                 yield _event.decode(line)
 
@@ -388,7 +398,7 @@ class EngineClient:
         self, method: str, path: str, body: msgspec.Struct | None, kind: type[T], limit: float | None = -1.0
     ) -> T:
         content = await self._exchange(method, path, body, limit)
-        return msgspec.json.decode(content, type=kind)
+        return msgspec.json.decode(content or b"null", type=kind)
 
     async def _exchange(self, method: str, path: str, body: msgspec.Struct | None, limit: float | None = -1.0) -> bytes:
         import httpx2

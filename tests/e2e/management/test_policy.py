@@ -1,0 +1,160 @@
+"""Clients, policies, profiles and questions through a real engine: command line, control API, and the roster's file."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from callboard.core.errors import CallboardError
+from tests.e2e.command_line import CommandLine
+from tests.support.engine import EngineProcess, fixture_entry
+from tests.support.gateway import LegacyClient, in_background
+from tests.support.processes import until
+
+SERVERS = {"one": fixture_entry("one"), "two": fixture_entry("two")}
+
+
+def with_hints() -> dict[str, Any]:
+    entry = fixture_entry("one")
+    entry["args"] = [*entry["args"], "--hints"]  # type: ignore[misc]
+    return {"one": entry, "two": fixture_entry("two")}
+
+
+async def call(engine: EngineProcess, path: str, client: str = "script", token: str = "") -> str:
+    """What a plain call is answered: "done", or the error's code."""
+    url = (await engine.client.engine()).url
+    headers = {"authorization": f"Bearer {token or await engine.token(client)}", "content-type": "application/json"}
+    async with httpx2.AsyncClient(trust_env=False, timeout=60) as http:
+        answer = (await http.post(url + path, content=b"{}", headers=headers)).json()
+    return "done" if answer.get("success") else str((answer.get("error") or answer)["code"])
+
+
+async def test_rules_from_the_command_line_count_at_once_and_keep_comments(callboard_home: Path) -> None:
+    callboard = CommandLine(callboard_home)
+    async with EngineProcess(callboard_home, SERVERS) as engine:
+        for name in SERVERS:
+            await engine.wait_for(name, "ready")
+        text = "# mine\n" + engine.paths.roster.read_text() + "# the end\n"
+        engine.paths.roster.write_text(text)
+        assert await call(engine, "/mcp/tools/two.echo") == "done"
+        assert (await callboard("policy", "deny", "script", "two.*")).code == 0
+        assert await call(engine, "/mcp/tools/two.echo") == "policy-denied"
+        assert await call(engine, "/mcp/tools/two.echo", "vscode") == "done"
+        assert await call(engine, "/mcp/tools/one.echo") == "done"
+        checked = await callboard("policy", "check", "script", "two.echo", "--json")
+        assert (checked.code, checked.json["effect"]) == (1, "deny")
+        assert (await callboard("policy", "allow", "script", "two.*")).code == 0
+        assert await call(engine, "/mcp/tools/two.echo") == "done"
+        assert (await callboard("policy", "deny", "default", "one.echo")).code == 0
+        assert await call(engine, "/mcp/tools/one.echo", "vscode") == "policy-denied"
+        assert await call(engine, "/mcp/tools/one.echo") == "done"  # it has rules of its own
+        assert (await callboard("clients", "reset", "script")).code == 0
+        assert await call(engine, "/mcp/tools/one.echo") == "policy-denied"
+        after = engine.paths.roster.read_text()
+        assert after.startswith("# mine\n")
+        assert "# the end" in after
+        shown = await callboard("policy")
+        assert "one.echo" in shown.out
+        wrong = await callboard("policy", "allow", "script", "github")
+        assert wrong.code == 1
+        assert 'like "github.*"' in wrong.err
+        unknown = await callboard("clients", "show", "vscod")
+        assert unknown.code == 4
+
+
+async def test_clients_and_profiles_from_the_command_line(callboard_home: Path) -> None:
+    callboard = CommandLine(callboard_home)
+    async with EngineProcess(callboard_home, SERVERS) as engine:
+        for name in SERVERS:
+            await engine.wait_for(name, "ready")
+        added = await callboard("clients", "add", "my-bot", "--name", "My bot")
+        token = added.out.strip()
+        assert await call(engine, "/mcp/tools/one.echo", token=token) == "done"
+        assert (await callboard("clients", "add", "my-bot")).code == 1
+        rotated = (await callboard("clients", "rotate", "my-bot")).out.strip()
+        assert await call(engine, "/mcp/tools/one.echo", token=token) == "unauthorized"
+        assert await call(engine, "/mcp/tools/one.echo", token=rotated) == "done"
+        assert (await callboard("profiles", "set", "work", "--server", "one", "--deny", "one.raw")).code == 0
+        assert (await callboard("clients", "set", "my-bot", "--profile", "work")).code == 0
+        assert await call(engine, "/mcp/tools/two.echo", token=rotated) == "policy-denied"
+        assert await call(engine, "/profiles/work/mcp/tools/one.echo", token=rotated) == "done"
+        assert await call(engine, "/profiles/work/mcp/tools/two.echo") == "policy-denied"
+        listed = (await callboard("profiles", "--json")).json
+        assert [(each["name"], each["clients"]) for each in listed] == [("work", ["my-bot"])]
+        assert listed[0]["endpoint"].endswith("/profiles/work/mcp")
+        used = await callboard("profiles", "remove", "work")
+        assert (used.code, "my-bot" in used.err) == (1, True)
+        assert (await callboard("clients", "set", "my-bot", "--profile", "", "--max-result-chars", "100")).code == 0
+        assert (await callboard("profiles", "remove", "work")).code == 0
+        assert (await callboard("profiles", "remove", "work")).code == 4
+        assert (await callboard("clients", "set", "my-bot", "--profile", "gone")).code == 1
+        shown = (await callboard("clients", "--json")).json
+        assert {"id": "my-bot", "name": "My bot", "known": False}.items() <= next(
+            each for each in shown if each["id"] == "my-bot"
+        ).items()
+        roster = engine.paths.roster.read_text()
+        assert "max_result_chars: 100" in roster
+        assert "my-bot" in (await callboard("clients")).out
+
+
+async def test_a_session_is_told_when_its_profile_changes(callboard_home: Path) -> None:
+    async with EngineProcess(callboard_home, SERVERS) as engine:
+        for name in SERVERS:
+            await engine.wait_for(name, "ready")
+        await engine.client.policy.save_profile("work", {"servers": ["one"]})
+        url = (await engine.client.engine()).url
+        async with LegacyClient(f"{url}/profiles/work/mcp", await engine.token(), {}) as client:
+            await client.initialize()
+            before = {each["name"] for each in (await client.request("tools/list"))["result"]["tools"]}
+            assert all(name.startswith("one__") for name in before)
+            async with client.listening():
+                edit = await engine.client.policy.save_profile("work", {"servers": ["one"], "tools": ["two.echo"]})
+                await until(lambda: client.of("notifications/tools/list_changed"))
+            after = {each["name"] for each in (await client.request("tools/list"))["result"]["tools"]}
+            assert after - before == {"two__echo"}
+            await engine.client.undo(edit.undo)
+            again = {each["name"] for each in (await client.request("tools/list"))["result"]["tools"]}
+            assert again == before
+
+
+async def test_questions_are_answered_from_the_command_line_and_remembered(callboard_home: Path) -> None:
+    callboard = CommandLine(callboard_home)
+    async with EngineProcess(callboard_home, with_hints()) as engine:
+        await engine.wait_for("one", "ready")
+        refused = await call(engine, "/mcp/tools/one.raw")
+        assert refused == "policy-unanswered"
+        heard: list[Any] = []
+        async with in_background(_listen(engine, heard)), in_background(call(engine, "/mcp/tools/one.raw")) as waiting:
+            await until(lambda: any(event.kind == "questions" and event.data["questions"] for event in heard))
+            (question,) = (await callboard("policy", "questions", "--json")).json
+            assert (question["client"], question["server"], question["name"]) == ("script", "one", "raw")
+            assert "one.raw" in (await callboard("policy", "questions")).out
+            assert (await callboard("policy", "answer", str(question["id"]), "always")).code == 0
+            assert await waiting == "done"
+            assert (await callboard("policy", "answer", str(question["id"]), "once")).code == 1
+        assert await call(engine, "/mcp/tools/one.raw") == "done"
+        assert await call(engine, "/mcp/tools/one.raw", "vscode") == "policy-unanswered"
+        await engine.stop()
+        await engine.start()
+        await engine.wait_for("one", "ready")
+        assert await call(engine, "/mcp/tools/one.raw") == "done"
+        assert "one.raw" in (await callboard("policy", "approvals")).out
+        assert (await callboard("policy", "revoke", "script", "one.raw")).code == 0
+        assert await call(engine, "/mcp/tools/one.raw") == "policy-unanswered"
+        assert (await callboard("policy", "revoke", "script")).code == 4
+        # the person's own calls are the person's consent
+        assert (await callboard("call", "one.raw")).code == 0
+        await engine.client.policy.save_client("callboard", {"policy": {"allow": ["*"], "deny": ["one.raw"]}})
+        with pytest.raises(CallboardError) as caught:
+            await engine.client.call_tool("one", "raw", {})
+        assert caught.value.code == "policy-denied"
+
+
+async def _listen(engine: EngineProcess, heard: list[Any]) -> None:
+    async for event in engine.client.events(asks=True):
+        heard.append(event)
+        await asyncio.sleep(0)

@@ -1,0 +1,254 @@
+"""The question to the person before a call: who waits, what answers do, and what ends the waiting."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callboard.core.errors import CallboardError
+from callboard.core.policy_shapes import ClientEntry, DefaultPolicy, Rules
+from callboard.engine.policy import questions as questions_module
+from callboard.engine.policy.approvals import Approvals
+from callboard.engine.policy.questions import Choice, Question
+from callboard.engine.relay.exchange import Watch
+from tests.support.gateway import LegacyClient, ModernClient, TestGateway, gateway, in_background, text_of, until
+
+
+@pytest.fixture
+async def front(tmp_path: Path) -> AsyncIterator[TestGateway]:
+    """A gateway whose only server declares what its tools do, and a window that shows questions."""
+    async with gateway(tmp_path, "one") as made:
+        await made.start_fixture("one", "legacy", "--hints")
+        with made.relay.questions.listening():
+            yield made
+
+
+@pytest.fixture(params=["legacy", "modern"])
+async def client(request: pytest.FixtureRequest, front: TestGateway) -> AsyncIterator[LegacyClient | ModernClient]:
+    """A client of either era."""
+    made = front.legacy("one") if request.param == "legacy" else front.modern("one")
+    async with made:
+        if isinstance(made, LegacyClient):
+            await made.initialize()
+        yield made
+
+
+async def asked(front: TestGateway, count: int = 1) -> list[Question]:
+    """The open questions, once there are so many."""
+    return await until(lambda: len(front.relay.questions.open()) >= count and front.relay.questions.open(), 30)
+
+
+def code(answer: dict[str, Any]) -> str:
+    return str(answer["error"]["data"]["code"])
+
+
+async def test_a_call_waits_for_the_answer(front: TestGateway, client: LegacyClient | ModernClient) -> None:
+    async with in_background(client.call("raw", {"path": "/etc"})) as call:
+        (question,) = await asked(front)
+        assert (question.client, question.program, question.server, question.name) == ("a", client.name, "one", "raw")
+        assert question.arguments == '{"path": "/etc"}'
+        assert question.reason == "declares that it may destroy something"
+        assert question.expires > time.time()
+        assert [row.status for row in await front.rows("raw")] == ["running"]
+        front.relay.questions.settle(question.id, "once")
+        assert "result" in await call
+    assert not front.relay.questions.open()
+    assert [row.status for row in await front.rows("raw")] == ["completed"]
+    async with in_background(client.call("raw")) as call:  # once is once
+        (question,) = await asked(front)
+        front.relay.questions.settle(question.id, "deny")
+        assert code(await call) == "policy-refused"
+    assert [row.status for row in await front.rows("raw")] == ["completed", "failed"]
+    with pytest.raises(CallboardError) as caught:
+        front.relay.questions.settle(question.id, "once")
+    assert caught.value.code == "question-over"
+
+
+async def test_always_is_for_this_client_and_tool(front: TestGateway, client: LegacyClient | ModernClient) -> None:
+    async with in_background(client.call("raw")) as first, in_background(client.call("raw")) as second:
+        question, _ = await asked(front, 2)
+        front.relay.questions.settle(question.id, "always")
+        assert "result" in await first
+        assert "result" in await second
+    assert "result" in await client.call("raw")
+    async with in_background(client.call("big", {"size": 1})) as other_tool:
+        (question,) = await asked(front)
+        assert question.name == "big"
+        front.relay.questions.settle(question.id, "deny")
+        assert code(await other_tool) == "policy-refused"
+    async with front.modern("one", "token-b") as other, in_background(other.call("raw")) as other_client:
+        (question,) = await asked(front)
+        assert question.client == "b"
+        front.relay.questions.settle(question.id, "deny")
+        assert code(await other_client) == "policy-refused"
+    policies = front.relay.policies
+    assert await policies.approvals.revoke("a", "one", "raw") == 1
+    policies.forget("a")
+    async with in_background(client.call("raw")) as again:
+        (question,) = await asked(front)
+        front.relay.questions.settle(question.id, "deny")
+        assert code(await again) == "policy-refused"
+
+
+async def test_an_approval_lapses_with_the_tools_definition(front: TestGateway) -> None:
+    policies, catalogue = front.relay.policies, front.relay.catalogue
+    definition = catalogue.definition("one", "raw")
+    await policies.approve(("a", "tool", "one", "raw"), definition)
+    assert policies.caller("a").verdict("tool", "one", "raw").effect == "allow"
+    changed = {"raw": (definition or b"").replace(b"as they came", b"to somebody else")}
+    catalogue.offer("one").definitions = changed
+    policies.forget()
+    assert policies.caller("a").verdict("tool", "one", "raw").effect == "ask"
+
+
+async def test_nobody_answers_in_time(front: TestGateway, client: LegacyClient | ModernClient) -> None:
+    front.relay.policies.configure(DefaultPolicy(ask_seconds=0.2), {}, {})
+    assert code(await client.call("raw")) == "policy-unanswered"
+    assert not front.relay.questions.open()
+
+
+async def test_a_client_that_waits_hears_that_its_call_lives(
+    front: TestGateway, client: LegacyClient | ModernClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(questions_module, "PROGRESS_SECONDS", 0.05)
+    monkeypatch.setattr(Watch, "STREAM_AFTER", 0.0)
+    call = (
+        client.call("progress", {"steps": 2, "ms": 1}, _meta={"progressToken": "p"})
+        if isinstance(client, LegacyClient)
+        else client.call("progress", {"steps": 2, "ms": 1}, progressToken="p")
+    )
+    front.relay.policies.configure(DefaultPolicy(ask=["one.progress"]), {}, {})
+    async with in_background(call) as task:
+        (question,) = await asked(front)
+        await until(lambda: len(client.of("notifications/progress")) >= 2, 30)
+        front.relay.questions.settle(question.id, "once")
+        assert "result" in await task
+    told = [note["params"]["progress"] for note in client.of("notifications/progress")]
+    assert told == sorted(told)
+    assert told[0] < 0 < told[-1]
+    assert client.of("notifications/progress")[0]["params"]["message"] == "Waiting for permission in Callboard"
+
+
+async def test_cancelling_takes_the_question_back(front: TestGateway) -> None:
+    async with front.legacy("one") as client:
+        await client.initialize()
+        async with in_background(client.request("tools/call", {"name": "raw", "arguments": {}}, number=77)):
+            await asked(front)
+            await client.notify("notifications/cancelled", {"requestId": 77})
+            await until(lambda: not front.relay.questions.open(), 30)
+    assert [row.status for row in await front.rows("raw")] == ["cancelled"]
+
+
+async def test_a_client_that_goes_away_takes_its_question_back(front: TestGateway) -> None:
+    async with front.modern("one") as client:
+        async with in_background(client.call("raw")):
+            await asked(front)
+        await until(lambda: not front.relay.questions.open(), 30)
+    assert [row.status for row in await front.rows("raw")] == ["cancelled"]
+
+
+async def test_rules_that_change_meanwhile_are_kept(front: TestGateway, client: LegacyClient | ModernClient) -> None:
+    async with in_background(client.call("raw")) as call:
+        (question,) = await asked(front)
+        clients = {"a": ClientEntry(policy=Rules(allow=["*"], deny=["one.raw"]))}
+        front.relay.policies.configure(DefaultPolicy(), clients, {})
+        front.relay.questions.settle(question.id, "once")
+        assert code(await call) == "policy-denied"
+
+
+async def test_a_flood_of_questions_is_bounded(front: TestGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(questions_module, "MAX_OPEN", 2)
+    async with front.modern("one") as client, contextlib.AsyncExitStack() as stack:
+        for _ in range(2):
+            await stack.enter_async_context(in_background(client.call("raw")))
+        await asked(front, 2)
+        assert code(await client.call("raw")) == "policy-unanswered"
+
+
+async def test_a_round_of_questions_of_the_server_asks_the_person_once(front: TestGateway) -> None:
+    front.relay.policies.configure(DefaultPolicy(ask=["one.rounds"]), {}, {})
+    async with front.modern("one", elicitation={}, sampling={}) as client:
+        client.answers = {
+            "elicitation/create": lambda params: {"action": "accept", "content": {"name": "x"}},
+            "sampling/createMessage": lambda params: {"role": "assistant", "content": {"type": "text", "text": "4"}},
+        }
+        async with in_background(client.call("rounds")) as call:
+            (question,) = await asked(front)
+            front.relay.questions.settle(question.id, "once")
+            assert text_of(await call)
+
+
+# ---- where no window is open
+
+
+async def test_a_notification_asks_where_no_window_does(tmp_path: Path) -> None:
+    shown: list[Question] = []
+    answers: dict[str, Choice | None] = {"first": "once", "second": "deny", "third": None}
+
+    async def notify(question: Question) -> Choice | None:
+        shown.append(question)
+        return answers[question.arguments.split('"')[3]]
+
+    async with gateway(tmp_path, "one") as made, made.modern("one") as client:
+        await made.start_fixture("one", "modern", "--hints")
+        made.relay.questions._notify = notify
+        assert "result" in await client.call("raw", {"x": "first"})
+        assert code(await client.call("raw", {"x": "second"})) == "policy-refused"
+        assert code(await client.call("raw", {"x": "third"})) == "policy-unanswered"
+        assert len(shown) == 3
+
+
+async def test_a_notification_goes_with_its_question(tmp_path: Path) -> None:
+    gone = asyncio.Event()
+
+    async def notify(question: Question) -> Choice | None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            gone.set()
+        return None
+
+    async with gateway(tmp_path, "one") as made, made.modern("one") as client:
+        await made.start_fixture("one", "modern", "--hints")
+        made.relay.questions._notify = notify
+        async with in_background(client.call("raw")) as call:
+            (question,) = await asked(made)
+            made.relay.questions.settle(question.id, "once")
+            assert "result" in await call
+        async with asyncio.timeout(30):
+            await gone.wait()
+
+
+# ---- what is remembered
+
+
+async def test_approvals_outlive_the_engine(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "approvals.json"
+    approvals = Approvals(path)
+    await approvals.remember(("a", "tool", "one", "raw"), b"{}")
+    await approvals.remember(("a", "resource", "one", "doc://x"), None)
+    await approvals.remember(("b", "tool", "one", "raw"), b"{}")
+    again = Approvals(path)
+    assert again.all() == approvals.all()
+    assert again.holds(("a", "tool", "one", "raw"), b"{}")
+    assert not again.holds(("a", "tool", "one", "raw"), b"{ }")
+    assert not again.holds(("c", "tool", "one", "raw"), b"{}")
+    assert await again.revoke("a", kind="tool") == 1
+    assert await again.revoke("a") == 1
+    assert [approval.client for approval in Approvals(path).all()] == ["b"]
+    path.write_text('{"approvals": [{"client": "a"}]}')
+    assert Approvals(path).all() == []
+    assert "is damaged" in caplog.text
+    assert path.with_suffix(".broken").exists()
+
+
+async def test_an_approval_that_cannot_be_written_holds_for_the_session(tmp_path: Path) -> None:
+    approvals = Approvals(tmp_path / "no such folder" / "approvals.json")
+    with pytest.raises(CallboardError) as caught:
+        await approvals.remember(("a", "tool", "one", "raw"), b"{}")
+    assert caught.value.code == "approval-unsaved"
+    assert approvals.holds(("a", "tool", "one", "raw"), b"{}")
