@@ -121,6 +121,7 @@ def _add_programs(commands: _Commands) -> None:
         help="look at this server closely (it is started for that), or explain a code",
     )
     command.set_defaults(handle=_doctor)
+    _command(commands, "metrics", "print the figures of all calls as Prometheus reads them", json=False)
     command = _command(commands, "snippet", "print a client's configuration; without a name, list the clients")
     command.add_argument("client", nargs="?", metavar="CLIENT", help="a client as `callboard snippet` lists it")
     command.add_argument("--server", metavar="NAME", help="for this server's own endpoint instead of all servers")
@@ -424,6 +425,7 @@ def _find_command(name: str) -> "Command":
         "quit": program.quit_engine,
         **policy.COMMANDS,
         "doctor": program.doctor,
+        "metrics": program.metrics,
     }
     return commands[name]
 

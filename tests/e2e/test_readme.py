@@ -16,6 +16,7 @@ from callboard import cli
 from callboard.core.health import State
 from callboard.core.roster import AgentEntry, LocalEntry, RemoteEntry
 from callboard.core.roster_parse import parse_roster
+from callboard.core.telemetry import plan_export
 from tests.e2e.command_line import CommandLine
 from tests.support.engine import EngineProcess
 
@@ -107,7 +108,7 @@ async def test_the_configuration_for_stdio_clients_works(callboard_home: Path) -
 
 
 def test_the_roster_s_example_is_right() -> None:
-    example, agents, gateway, server = blocks("yaml")
+    example, telemetry, agents, gateway, server = blocks("yaml")
     (dice,) = parse_roster(agents).servers.values()
     assert isinstance(dice, AgentEntry)
     assert (dice.persist, dice.limits.turns) == (True, 200)
@@ -117,6 +118,9 @@ def test_the_roster_s_example_is_right() -> None:
     defaults = parse_roster("version: 1\n").settings
     assert (roster.settings.gateway, roster.settings.log) == (defaults.gateway, defaults.log)
     assert parse_roster(gateway).settings.gateway.hosts == ["mcp.example.com"]
+    exported = parse_roster(telemetry).settings.telemetry
+    assert plan_export(exported, {}, lambda text: text) is not None
+    assert exported.model_copy(update={"endpoint": "", "headers": {}, "interval": None}) == defaults.telemetry
     assert parse_roster(server).settings.storage.startswith("postgresql://")
 
 

@@ -11,7 +11,7 @@ from callboard.system.engine_file import EngineAddress, write_engine_file
 from callboard.system.paths import find_paths
 
 COMMANDS = (
-    "run", "engine", "quit", "doctor", "snippet", "connect",
+    "run", "engine", "quit", "doctor", "metrics", "snippet", "connect",
     "list", "start", "stop", "restart", "tail", "tools", "inspect", "calls", "call",
     "health", "refresh", "test", "resources", "prompts", "secrets",
 )  # fmt: skip

@@ -121,6 +121,10 @@ class EngineClient:
         """One server; with ``figures``, CPU and memory are measured for it."""
         return await self._get(f"/servers/{_part(name)}" + ("?figures=1" if figures else ""), ServerView)
 
+    async def metrics(self) -> str:
+        """Counts and durations of calls, servers by state and the engine's memory in Prometheus' text format."""
+        return (await self._exchange("GET", "/metrics", None)).decode()
+
     async def figures(self) -> AsyncGenerator[FiguresView, None]:
         """Samples of CPU and memory, one every two seconds as long as they are read.
 

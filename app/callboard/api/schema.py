@@ -174,6 +174,23 @@ class CallDetail(CallView, frozen=True, kw_only=True):
     result_cut: bool = False
 
 
+class CallEvent(msgspec.Struct, frozen=True):
+    """A call began or ended, at ``at``. ``call`` is its number in the call log, 0 where it is not logged.
+
+    ``error_type`` says what kind of failure: an error code, the code of a JSON-RPC error, or "tool_error".
+    """
+
+    call: int
+    event: Literal["started", "completed", "failed", "cancelled"]
+    at: float
+    server: str
+    method: str  # "tools/call", "resources/read" or "prompts/get"
+    tool: str  # tool or prompt name, or resource URI
+    client: str
+    duration_ms: float | None = None
+    error_type: str = ""
+
+
 class CallPage(View, frozen=True, kw_only=True):
     """A window into the filtered log, oldest first. ``total`` counts all rows that match."""
 
@@ -347,7 +364,18 @@ class Check(View, frozen=True, kw_only=True):
 
 
 EventKind = Literal[
-    "server", "server-removed", "tools", "log", "calls", "roster", "engine", "secrets", "questions", "policy", "reset"
+    "server",
+    "server-removed",
+    "tools",
+    "log",
+    "calls",
+    "call-events",
+    "roster",
+    "engine",
+    "secrets",
+    "questions",
+    "policy",
+    "reset",
 ]
 
 
@@ -355,9 +383,10 @@ class Event(View, frozen=True, kw_only=True):
     """One event of the stream (`GET /events?after=SEQ`, one JSON object a line).
 
     ``data`` by kind: server → ServerView; server-removed → {"name"}; tools → {"server"}; log → {"server", "lines":
-    [LogLine]}; calls → {"calls": [CallView]} (started and finished alike: same id, newest state); roster →
-    RosterView; engine → EngineView; secrets → SecretsView; questions → {"questions": [QuestionView]}, all that are
-    open; policy → {} (rules or answers for good have changed); reset → {} (events were missed: read everything anew).
+    [LogLine]}; calls → {"calls": [CallView]} (rows of the call log that changed: same id, newest state); call-events →
+    {"events": [CallEvent]} (each start and end of a call, in order); roster → RosterView; engine → EngineView;
+    secrets → SecretsView; questions → {"questions": [QuestionView]}, all that are open; policy → {} (rules or answers
+    for good have changed); reset → {} (events were missed: read everything anew).
     """
 
     seq: int

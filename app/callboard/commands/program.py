@@ -1,4 +1,4 @@
-"""Commands about the program itself: snippet, quit, doctor."""
+"""Commands about the program itself: snippet, quit, doctor, metrics."""
 
 import asyncio
 from argparse import Namespace
@@ -48,6 +48,12 @@ async def quit_engine(client: EngineClient, options: Namespace, terminal: Termin
     except CallboardError as error:
         if error.code != "engine-unreachable":
             raise
+    return 0
+
+
+async def metrics(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
+    """The figures of all calls as they are."""
+    terminal.raw((await client.metrics()).rstrip("\n"))
     return 0
 
 

@@ -96,6 +96,11 @@ FIXES: dict[str, str] = {
     "storage-changed": "Restart the engine (`callboard quit`, `callboard engine`): storage is read at its start.",
     # the servers' logs
     "logs-unwritable": "Make room on the disk, or make the folder of the logs writable; it is tried again by itself.",
+    # telemetry
+    "telemetry-missing": "Install Callboard with its extra telemetry, or set telemetry: {enabled: false}.",
+    "telemetry-protocol": "Set OTEL_EXPORTER_OTLP_PROTOCOL to http/protobuf, with the port that takes it (often 4318).",
+    "telemetry-invalid": "Correct the roster's section telemetry, or the OTEL_ variables.",
+    "telemetry-failing": "Start the collector, or correct its address and headers; calls go on without it.",
     # gateway and engine
     "port-in-use": "Use the address shown, or end the program that has the port.",
     "gateway-down": "Choose a free port in the roster (gateway: {port: …}).",

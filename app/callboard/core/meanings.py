@@ -89,6 +89,11 @@ MEANINGS: dict[str, str] = {
     "storage-newer": "A newer Callboard has changed the database that engines share, so this one leaves it alone.",
     "storage-away": "The database that engines share cannot be reached; calls go on, and wait to be logged.",
     "storage-changed": "The roster names another database for engines to share than it did when this one started.",
+    # telemetry
+    "telemetry-missing": "The roster or the environment asks for telemetry; what sends it is not installed.",
+    "telemetry-protocol": "The environment asks for OTLP in a form other than protobuf over HTTP.",
+    "telemetry-invalid": "The settings for telemetry refer to something that is not there, or cannot be used.",
+    "telemetry-failing": "The collector is not there, refuses what it is sent, or is too slow; some of it is lost.",
     # gateway and engine
     "port-in-use": "Another program listens at the port that the gateway should have.",
     "gateway-down": "The gateway does not listen, so no client can reach it.",

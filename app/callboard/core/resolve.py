@@ -154,12 +154,14 @@ def _is_credential(name: str, value: str) -> bool:
 
 
 def _remote(entry: RemoteEntry, values: Values) -> RemoteLaunch:
-    headers = {name: _header(name, values.fill(text)) for name, text in entry.headers.items()}
+    headers = {name: header_value(name, values.fill(text)) for name, text in entry.headers.items()}
     auth = entry.auth
     if isinstance(auth, BearerAuth):
-        headers = _with_header(headers, "Authorization", "Bearer " + _header(auth.secret, values.secret(auth.secret)))
+        headers = _with_header(
+            headers, "Authorization", "Bearer " + header_value(auth.secret, values.secret(auth.secret))
+        )
     elif isinstance(auth, ApiKeyAuth | CustomHeaderAuth):
-        headers = _with_header(headers, auth.header, _header(auth.secret, values.secret(auth.secret)))
+        headers = _with_header(headers, auth.header, header_value(auth.secret, values.secret(auth.secret)))
     oauth, tls = None, None
     if isinstance(auth, OAuth):
         oauth = _oauth(auth, values)
@@ -193,7 +195,8 @@ def _with_header(headers: dict[str, str], name: str, value: str) -> dict[str, st
     return {key: text for key, text in headers.items() if key.casefold() != name.casefold()} | {name: value}
 
 
-def _header(name: str, value: str) -> str:
+def header_value(name: str, value: str) -> str:
+    """``value`` without white space around it; raises ``entry-invalid`` if no header can carry it."""
     return _line(name, value, "be sent as a header")
 
 

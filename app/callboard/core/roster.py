@@ -65,8 +65,16 @@ def _url(value: str) -> str:
     return value
 
 
-def _issuer(value: str) -> str:
+def _url_if_any(value: str) -> str:
     return _url(value) if value else value
+
+
+def _referring(value: str) -> str:
+    try:
+        split_references(value)
+    except CallboardError as error:
+        raise wrong(error.message) from error
+    return value
 
 
 def _document(value: str) -> str:
@@ -225,7 +233,7 @@ class OAuth(Model):
     type: Literal["oauth"]
     client_id: Text = ""
     secret: SecretName | None = None
-    issuer: Annotated[Text, AfterValidator(_issuer)] = ""
+    issuer: Annotated[Text, AfterValidator(_url_if_any)] = ""
     client_metadata: Annotated[Text, AfterValidator(_document)] = ""
     grant: Literal["authorization-code", "client-credentials", "jwt-bearer"] = "authorization-code"
     scopes: list[Annotated[Filled, AfterValidator(_scope)]] = []
@@ -373,6 +381,21 @@ class RegistryPlace(Model):
     url: Text = ""
 
 
+class Telemetry(Model):
+    """Where traces and metrics go, as OTLP over HTTP; `/v1/traces` and `/v1/metrics` are added to ``endpoint``.
+
+    ``enabled`` None: where there is an endpoint, here or in the ``OTEL_`` variables. ``interval``: seconds between two
+    exports of metrics. ``endpoint`` and ``headers`` may have references.
+    """
+
+    enabled: bool | None = None
+    endpoint: Annotated[Text, AfterValidator(_url_if_any), AfterValidator(_referring)] = ""
+    headers: dict[HeaderName, Annotated[HeaderValue, AfterValidator(_referring)]] = {}
+    traces: bool = True
+    metrics: bool = True
+    interval: Annotated[float, Field(ge=1, le=24 * 3600)] | None = None
+
+
 class Settings(Model):
     """Everything in the roster that is not a server.
 
@@ -387,6 +410,7 @@ class Settings(Model):
     policy: DefaultPolicy = DefaultPolicy()
     clients: dict[SelectionName, ClientEntry] = {}
     profiles: dict[SelectionName, Profile] = {}
+    telemetry: Telemetry = Telemetry()
 
 
 @dataclass(frozen=True)

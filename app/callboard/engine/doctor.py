@@ -23,6 +23,7 @@ async def examine(engine: "Engine", table: "ServerTable", server: str) -> list[C
     checks += [
         Check(name="gateway", status="warn", message=notice.message, code=notice.code, fix=notice.fix)
         for notice in view.notices
+        if notice not in engine.telemetry.notices
     ]
     checks.append(_roster_check(engine))
     await engine.secrets.look()
@@ -32,6 +33,7 @@ async def examine(engine: "Engine", table: "ServerTable", server: str) -> list[C
         if secrets.problem
         else Check(name="secrets", status="ok", message=f"Values are kept in {secrets.backend}.")
     )
+    checks += engine.telemetry.checks()
     for name in engine.roster_file.roster.servers:
         checks += await _server_checks(engine, table, name)
     return checks

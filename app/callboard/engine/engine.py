@@ -9,7 +9,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -19,6 +19,7 @@ import msgspec
 from callboard import __version__
 from callboard.api.schema import (
     CallDetail,
+    CallEvent,
     CallView,
     Check,
     ClientView,
@@ -41,6 +42,7 @@ from callboard.engine import tasks
 from callboard.engine.agent_servers import AgentServers
 from callboard.engine.announcement import Announcement
 from callboard.engine.bus import LINE, Bus
+from callboard.engine.calls.events import CallEvents
 from callboard.engine.calls.log import CallLog
 from callboard.engine.calls.record import MIB
 from callboard.engine.doctor import examine
@@ -71,6 +73,7 @@ from callboard.engine.server_table import ServerTable
 from callboard.engine.shipped import ShippedServers
 from callboard.engine.storage.opening import open_storage
 from callboard.engine.storage.setting import share_conversations
+from callboard.engine.telemetry.telemetry import Telemetry
 from callboard.system.engine_file import EngineAddress
 from callboard.system.paths import Paths
 from callboard.system.resources import resource
@@ -99,11 +102,27 @@ class Engine:
         self._tokens = ClientTokens(paths.clients_file, self._clients.ids, lambda: self._access.forget())
         self._masking = Masking()
         self.output = OutputLog(paths.logs, self._on_lines, on_problem=self._changed_engine)
-        self.call_log = CallLog(paths.calls_db, self._masking.mask_payload, None, self._on_calls, self._changed_engine)
         self.secrets = SecretStore(paths.state, on_change=self._on_secrets)
         self.roster_file = RosterFile(paths.roster, resource("starter-roster.yaml"), self._on_roster)
         self._editor = RosterEditor(self.roster_file, self.secrets)
         self._environment = Environment(os.environ, Path.home())
+        self.telemetry = Telemetry(
+            os.environ,
+            Path.home(),
+            self.secrets.get_many,
+            self._masking,
+            states=lambda: self._table.count_states(),  # made below
+            on_change=self._changed_engine,
+        )
+        self._call_events = CallEvents(self._on_call_events, self._masking.mask_text)
+        self.call_log = CallLog(
+            paths.calls_db,
+            self._masking.mask_payload,
+            None,
+            self._on_calls,
+            self._changed_engine,
+            watchers=(self._call_events, self.telemetry),
+        )
         machine = Machine(self._environment, self.secrets)
         self.shipped_servers = ShippedServers(resource("shipped.yaml"), machine)
         bundles = Bundles(paths.bundles, Path.home(), self.roster_file.remembered)
@@ -141,6 +160,7 @@ class Engine:
             questions=self.questions,
         )
         self._table.attach(self.relay)
+        self.telemetry.attach(self.relay)
         self.agents = AgentServers(self._table, self.relay)
         self.looks = self._table.looks
         self.offers = Offers(self.relay, self._table.entry, self.policies.person)
@@ -182,6 +202,7 @@ class Engine:
         self._gateway = GatewayServer(self._app, sock)
         await self._table.end_leftovers()
         self._on_roster()
+        await self.telemetry.settled()  # so that the first call is traced too, where calls are
         await self._gateway.start()
         self._sleep.start()
         self._watcher = tasks.spawn(self.roster_file.watch(), name="watch the roster")
@@ -202,6 +223,7 @@ class Engine:
             self._close_bundles,
             self._environment.close,
             self.call_log.close,
+            self.telemetry.close,
             self._close_storage,
         ]
         for step in steps:
@@ -240,6 +262,7 @@ class Engine:
         for timer in (self._flush_timer, self._counting):
             if timer is not None:
                 timer.cancel()
+        self._call_events.close()
         self.bus.close()
         if self._gateway is not None:
             await self._gateway.stop()
@@ -297,7 +320,7 @@ class Engine:
         if self.output.problem:
             message = f"The servers' logs cannot be written ({self.output.problem}): they are kept in memory only."
             notices.append(Notice(code="logs-unwritable", message=message, fix=FIXES["logs-unwritable"]))
-        return notices + self.call_log.notices
+        return notices + self.call_log.notices + self.telemetry.notices
 
     def network(self, *, online: bool) -> None:
         """The window's system says that this computer has, or has lost, its network, or got another one."""
@@ -376,7 +399,7 @@ class Engine:
         """Store the secrets, then the entry."""
         saved = await self._editor.save(name, edit)
         if edit.secrets:
-            self._table.secrets_changed(edit.secrets)
+            self._secrets_changed(edit.secrets)
         return saved
 
     async def remove_entry(self, name: str, revision: str) -> RosterEdit:
@@ -393,12 +416,15 @@ class Engine:
 
     async def secrets_view(self) -> SecretsView:
         """The secret store, the names in use and who uses them."""
-        return await self.secrets.view(self._table.secret_users())
+        users = self._table.secret_users()
+        for name, more in self.telemetry.secret_users().items():
+            users[name] = users.get(name, []) + more
+        return await self.secrets.view(users)
 
     async def set_secret(self, name: str, value: str) -> None:
         """Store a secret; servers that waited for it start."""
         await self.secrets.set(name, value)
-        self._table.secrets_changed([name])
+        self._secrets_changed([name])
 
     async def delete_secret(self, name: str) -> None:
         """Forget a secret."""
@@ -429,6 +455,10 @@ class Engine:
 
     # what happens inside
 
+    def _secrets_changed(self, names: Iterable[str]) -> None:
+        self._table.secrets_changed(names)
+        self.telemetry.secrets_changed(names)
+
     def _on_roster(self) -> None:
         roster = self.roster_file.roster
         gateway = roster.settings.gateway
@@ -444,6 +474,7 @@ class Engine:
         self.call_log.keep(payload=kept.payload_kb * 1024, age=kept.max_age_days * 86400, size=kept.max_size_mb * MIB)
         if self._storage is not None:
             roster = share_conversations(roster, self._storage.address)
+        self.telemetry.configure(roster.settings.telemetry)
         gone = self._table.apply(roster)
         self.registry.bundles.collect_soon()
         for name in gone:
@@ -468,6 +499,10 @@ class Engine:
         self.bus.publish("calls", {"calls": calls}, weight=len(calls))
         if self._counting is None:
             self._counting = asyncio.get_running_loop().call_later(COUNT_SECONDS, self._count_calls)
+
+    def _on_call_events(self, events: list[CallEvent]) -> None:
+        # they are small: a listener that comes late should find other things still there
+        self.bus.publish("call-events", {"events": events}, weight=1 + len(events) // 4)
 
     def _count_calls(self) -> None:
         self._counting = None

@@ -13,9 +13,22 @@ from callboard.engine.relay.relay import Relay
 from callboard.engine.upstream.base import Answer, Params
 
 
-async def call_tool(relay: Relay, server: str, tool: str, arguments: dict[str, Any], *, caller: Caller) -> bytes:
-    """MCP's result object as raw JSON, ``isError`` included; raises CallboardError for a call that was not made."""
+async def call_tool(
+    relay: Relay,
+    server: str,
+    tool: str,
+    arguments: dict[str, Any],
+    *,
+    caller: Caller,
+    meta: dict[str, str] | None = None,
+) -> bytes:
+    """MCP's result object as raw JSON, ``isError`` included; raises CallboardError for a call that was not made.
+
+    ``meta`` goes into the request's ``_meta``.
+    """
     params = {"name": raw_json(tool), "arguments": raw_json(arguments)}
+    if meta:
+        params["_meta"] = raw_json(meta)
     return await request(relay, server, "tools/call", params, caller=caller)
 
 

@@ -7,6 +7,7 @@ import asyncio
 import json
 import logging
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
@@ -160,6 +161,11 @@ class ServerTable:
     def status(self, name: str) -> ServerStatus:
         """A server's health."""
         return self.supervisor.status(name)
+
+    def count_states(self) -> dict[str, int]:
+        """How many servers are in each state."""
+        counted = Counter(self.supervisor.status(name).state for name in self.supervisor.names)
+        return {state.value: counted[state] for state in State}
 
     def view(self, name: str, base_url: str) -> ServerView:
         """A server as it is shown; raises ``server-unknown``."""

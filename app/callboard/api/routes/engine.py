@@ -45,6 +45,11 @@ async def figures(engine: Engine) -> AsyncGenerator[list[FiguresView], None]:
             yield [sample]
 
 
+async def metrics(engine: Engine) -> str:
+    """Calls, their durations, servers by state and the engine's memory, in Prometheus' text format."""
+    return await engine.telemetry.prometheus()
+
+
 ROUTES = (
     Route("GET", "/engine", engine_view),
     Route("POST", "/engine/quit", quit_engine),
@@ -52,4 +57,5 @@ ROUTES = (
     Route("GET", "/doctor", doctor),
     Route("GET", "/events", events),
     Route("GET", "/figures", figures),
+    Route("GET", "/metrics", metrics, media="text/plain; version=0.0.4; charset=utf-8"),
 )

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from callboard.api.schema import CallDetail, CallPage, CallStatus, CallView, Not
 from callboard.core.errors import FIXES, CallboardError
 from callboard.engine.calls.backing import CallReader, CallStore, Filter, QuestionInterruptedError
 from callboard.engine.calls.reader import Reader
-from callboard.engine.calls.record import OVERHANG, CallRecord, Limits
+from callboard.engine.calls.record import OVERHANG, CallRecord, CallWatcher, Limits
 from callboard.engine.calls.redacting import Redact, stored
 from callboard.engine.calls.store import Store
 
@@ -63,12 +63,14 @@ class CallLog:
         limits: Limits | None = None,
         on_calls: Callable[[list[CallView]], None] | None = None,
         on_notices: Callable[[], None] | None = None,
+        watchers: Sequence[CallWatcher] = (),
     ) -> None:
         self.wanted = on_calls is not None
         self._redact = redact
         self._limits = limits or Limits()
         self._on_calls = on_calls
         self._on_notices = on_notices
+        self._watchers = watchers
         self._loop: asyncio.AbstractEventLoop | None = None
         file = Store(path, self._limits, self.notices_changed)
         self._store: CallStore = file
@@ -146,37 +148,48 @@ class CallLog:
 
         The record's ``id`` is 0 if the call is not logged: the disk does not keep up, or the log is closed.
         """
-        if self._thread is None or self._waiting_calls + len(self._pending) > self._limits.backlog_calls:
-            self._miss()
-            return CallRecord(0, client, server, method, tool)
-        self._last_id += 1
-        record = CallRecord(self._last_id, client, server, method, tool)
+        record = CallRecord(0, client, server, method, tool)
         record.started = self._last_call[server] = time.time()
         record.begun = time.perf_counter()
-        record.request_bytes = len(arguments)
-        record.arguments = self._take(record, arguments)
-        self._queue_up(record)
+        if self._thread is None or self._waiting_calls + len(self._pending) > self._limits.backlog_calls:
+            self._miss()
+        else:
+            self._last_id += 1
+            record.id = self._last_id
+            record.request_bytes = len(arguments)
+            record.arguments = self._take(record, arguments)
+            self._queue_up(record)
+        for watcher in self._watchers:
+            watcher.began(record)
         return record
 
     def end(
-        self, record: CallRecord, status: CallStatus, result: bytes | memoryview | None = None, error: str = ""
+        self,
+        record: CallRecord,
+        status: CallStatus,
+        result: bytes | memoryview | None = None,
+        error: str = "",
+        error_type: str = "",
     ) -> None:
         """Note how a call ended. ``result`` is its raw JSON, ``error`` one sentence for a call that failed.
 
         Only the first end counts.
         """
-        if record.status != "running" or record.id == 0:
+        if record.status != "running":
             return
         record.duration_ms = (time.perf_counter() - record.begun) * 1e3
         record.error = error
-        if result is not None:
+        record.error_type = error_type
+        if result is not None and record.id:
             record.response_bytes = len(result)
             record.result = self._take(record, result)
         record.status = status  # last: the thread may look at this record any time
-        if record.queued != self._batch:
+        if record.id and record.queued != self._batch:
             self._queue_up(record)
-        if self._store.is_awaited and not self._hasty and self._thread is not None:
+        if record.id and self._store.is_awaited and not self._hasty and self._thread is not None:
             record.kept = self._await_batch()
+        for watcher in self._watchers:
+            watcher.ended(record)
 
     def last_call(self, server: str) -> float | None:
         """When the newest call of a server began (seconds since the epoch), in this engine's life."""

@@ -2,13 +2,17 @@
 
 import asyncio
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import msgspec
 
 from callboard.api.schema import CallStatus, CallView
 
+if TYPE_CHECKING:
+    from callboard.engine.telemetry.tracing import CallTrace
+
 MIB: Final = 1024 * 1024
+NAME: Final = 500  # characters kept of a client's, server's or tool's name (a resource's URI can be long)
 OVERHANG: Final = 4096
 """Bytes kept beyond the bound until redaction is done: a secret of up to this size that lies across the bound
 is seen whole, and masked, before the payload is cut."""
@@ -44,6 +48,7 @@ class CallRecord:
         "cut",
         "duration_ms",
         "error",
+        "error_type",
         "id",
         "kept",
         "method",
@@ -55,6 +60,7 @@ class CallRecord:
         "started",
         "status",
         "tool",
+        "trace",
     )
 
     def __init__(self, call_id: int, client: str, server: str, method: str, tool: str) -> None:
@@ -68,6 +74,8 @@ class CallRecord:
         self.status: CallStatus = "running"
         self.duration_ms: float | None = None
         self.error = ""
+        self.error_type = ""  # what kind of failure: an error code of ours, JSON-RPC's code, "tool_error"
+        self.trace: CallTrace | None = None  # where calls are traced
         self.request_bytes = 0
         self.response_bytes = 0
         self.arguments: bytes | None = None  # None: already written
@@ -75,6 +83,16 @@ class CallRecord:
         self.cut = False  # a payload was left out because the disk did not keep up
         self.kept: asyncio.Event | None = None  # set once its end stands in the log, where answers wait for that
         self.queued = 0  # number of the batch that it is in
+
+
+class CallWatcher(Protocol):
+    """Hears of every call, logged or not, on the loop."""
+
+    def began(self, record: CallRecord) -> None:
+        """A call began."""
+
+    def ended(self, record: CallRecord) -> None:
+        """The call ended; ``status``, ``duration_ms`` and ``error_type`` of the record are set."""
 
 
 class Row(NamedTuple):

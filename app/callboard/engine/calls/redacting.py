@@ -1,13 +1,10 @@
 """From a call as the loop noted it to a row as it is stored: cut, and with secrets masked. Runs in the log's thread."""
 
 from collections.abc import Callable
-from typing import Final
 
-from callboard.engine.calls.record import OVERHANG, CallRecord, Limits, Row, cut_utf8
+from callboard.engine.calls.record import NAME, OVERHANG, CallRecord, Limits, Row, cut_utf8
 
 Redact = Callable[[bytes], bytes]
-
-_NAME: Final = 500  # characters kept of a client's, server's or tool's name (a resource's URI can be long)
 
 
 def stored(record: CallRecord, redact: Redact, limits: Limits) -> Row:
@@ -19,14 +16,14 @@ def stored(record: CallRecord, redact: Redact, limits: Limits) -> Row:
     record.arguments = None
     if ended:
         record.result = None
-    tool = record.tool[:_NAME]
+    tool = record.tool[:NAME]
     if record.method == "resources/read":  # a URI may bear a credential
         tool = _masked(tool, redact)
     return Row(
         record.id,
         record.started,
-        record.client[:_NAME],
-        record.server[:_NAME],
+        record.client[:NAME],
+        record.server[:NAME],
         record.method,
         tool,
         status,

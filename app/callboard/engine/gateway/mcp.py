@@ -13,6 +13,7 @@ from callboard.core.protocol import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     LEGACY,
+    LOGGED,
     META_VERSION,
     METHOD_NOT_FOUND,
     MISSING_CAPABILITY,
@@ -40,6 +41,7 @@ from callboard.engine.relay.relay import Relay
 from callboard.engine.relay.replay import ReplayStream
 from callboard.engine.relay.sessions import Session
 from callboard.engine.tasks import spawn
+from callboard.engine.telemetry.tracing import with_trace_headers
 from callboard.engine.upstream.answers import error_code
 from callboard.engine.upstream.base import Params
 from callboard.engine.upstream.rpc import LISTEN
@@ -101,6 +103,8 @@ class McpEndpoint:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             await _refuse(send, 400, PARSE_ERROR, f"Parse error: {error}")
             return
+        if self._relay.tracing is not None and envelope.method in LOGGED:
+            envelope = with_trace_headers(envelope, headers)
         version = headers.get(b"mcp-protocol-version")
         if version is None:
             modern = envelope.method != "initialize" and _names_version(envelope, body)

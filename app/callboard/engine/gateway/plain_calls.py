@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from callboard.core.errors import CallboardError
+from callboard.core.trace_context import from_headers
 from callboard.engine.gateway.http import Headers, Receive, Send, read_body, respond, status_of
 from callboard.engine.manual_call import call_tool
 from callboard.engine.policy.callers import Caller
@@ -36,7 +37,8 @@ class PlainCalls:
         try:
             arguments = _arguments(await read_body(receive), headers.get(b"content-type", b""))
             server, own = await self._find(scope, tool, caller)
-            result = await self._call(server, own, arguments, caller, receive)
+            meta = from_headers(headers) if self._relay.tracing is not None else None
+            result = await self._call(server, own, arguments, caller, meta, receive)
         except CallboardError as error:
             answer = {"code": error.code, "message": error.message, "fix": error.fix}
             await respond(
@@ -81,10 +83,16 @@ class PlainCalls:
         return self._relay.view(scope).owner(TOOLS, tool) is not None
 
     async def _call(
-        self, server: str, tool: str, arguments: dict[str, Any], caller: Caller, receive: Receive
+        self,
+        server: str,
+        tool: str,
+        arguments: dict[str, Any],
+        caller: Caller,
+        meta: dict[str, str] | None,
+        receive: Receive,
     ) -> dict[str, Any]:
         """Call it; a client that goes away takes its call with it."""
-        call = spawn(self._attempt(server, tool, arguments, caller), name=f"plain call of {tool}")
+        call = spawn(self._attempt(server, tool, arguments, caller, meta), name=f"plain call of {tool}")
         watcher = spawn(_disconnected(receive), name="watch for disconnect")
         try:
             await asyncio.wait([call, watcher], return_when=asyncio.FIRST_COMPLETED)
@@ -101,11 +109,11 @@ class PlainCalls:
                 await asyncio.wait([call, watcher])
 
     async def _attempt(
-        self, server: str, tool: str, arguments: dict[str, Any], caller: Caller
+        self, server: str, tool: str, arguments: dict[str, Any], caller: Caller, meta: dict[str, str] | None
     ) -> bytes | CallboardError:
         """A refused call is an answer, not a task that failed."""
         try:
-            return await call_tool(self._relay, server, tool, arguments, caller=caller)
+            return await call_tool(self._relay, server, tool, arguments, caller=caller, meta=meta)
         except CallboardError as error:
             return error
 

@@ -44,6 +44,8 @@ class Delivery:
         if upstream is None:
             exchange.fail(CallboardError("upstream-gone", f"{self._link.name} ended before the request was sent."))
             return
+        if exchange.record is not None and exchange.record.trace is not None:
+            self._params = exchange.record.trace.carry(self._params, upstream)
         params = self._params
         if upstream.info.modern:
             if not exchange.modern:

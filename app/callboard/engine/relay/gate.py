@@ -148,7 +148,9 @@ class Gate:
         if exchange.method in LOGGED:
             log, arguments = self._relay.call_log, exchange.params.get("arguments", Raw(b""))
             record = log.begin(exchange.client, server, exchange.method, own, memoryview(arguments))
-            log.end(record, "failed", None, f"Denied: {own} {verdict.reason}")
+            if self._relay.tracing is not None:
+                self._relay.tracing.begin(exchange, record, exchange.params)
+            log.end(record, "failed", None, f"Denied: {own} {verdict.reason}", "policy-denied")
 
 
 def denied(caller: Caller) -> CallboardError:

@@ -49,7 +49,8 @@ from callboard.engine.relay.seal import Seal
 from callboard.engine.relay.sessions import Session, Sessions
 from callboard.engine.relay.views import PartView, View, list_result
 from callboard.engine.tasks import spawn
-from callboard.engine.upstream.answers import error_text
+from callboard.engine.telemetry.tracing import Tracing
+from callboard.engine.upstream.answers import error_text, error_type
 from callboard.engine.upstream.base import Answer, Params, Upstream
 
 log = logging.getLogger(__name__)
@@ -101,6 +102,7 @@ class Relay:
         """
         self.servers = servers
         self.call_log = call_log
+        self.tracing: Tracing | None = None  # set while calls are traced
         self.links: dict[str, ServerLink] = {}
         self.catalogue = Catalogue(catalogue_folder, self._on_list_changed)
         self.seal = Seal()
@@ -340,9 +342,11 @@ class Relay:
     def _log_begin(self, exchange: Exchange, server: str, params: Params, shown: str) -> None:
         if exchange.method in LOGGED:
             arguments = params.get("arguments", _NONE)
-            exchange.record = self.call_log.begin(
+            record = exchange.record = self.call_log.begin(
                 exchange.client, server, exchange.method, shown, memoryview(arguments)
             )
+            if self.tracing is not None:
+                self.tracing.begin(exchange, record, params)
 
     def done(self, exchange: Exchange) -> None:
         """An exchange has its last answer: the end in the log, the next client's turn. Called by the exchange."""
@@ -358,13 +362,13 @@ class Relay:
             return
         answer = exchange.last_answer
         if exchange.cancelled or answer is None:
-            self.call_log.end(record, "cancelled", None)
+            self.call_log.end(record, "cancelled", error_type="call-cancelled")
         elif answer.error is not None:
-            self.call_log.end(record, "failed", memoryview(answer.error), error_text(answer))
+            self.call_log.end(record, "failed", memoryview(answer.error), error_text(answer), error_type(answer))
         else:
             result = memoryview(answer.result or b"")
             if exchange.method == "tools/call" and says_error(result):
-                self.call_log.end(record, "failed", result, error_said(result))
+                self.call_log.end(record, "failed", result, error_said(result), "tool_error")
             else:
                 self.call_log.end(record, "completed", result)
             self._bound(exchange, answer)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from callboard.core.errors import CallboardError
+from callboard.core.errors import FIXES, CallboardError
 from callboard.core.protocol import LATEST_LEGACY, META_SERVER, METHOD_NOT_FOUND, MODERN
 from callboard.engine.relay.envelope import decode_json, error_answer
 from callboard.engine.upstream.base import Answer, Closed, Params, ServerInfo
@@ -74,6 +74,13 @@ def supported_revisions(answer: Answer) -> frozenset[str]:
 def error_text(answer: Answer) -> str:
     """The message of an error answer, shortened."""
     return str(_error(answer).get("message") or "no reason given")[:300].rstrip(".")
+
+
+def error_type(answer: Answer) -> str:
+    """What kind of failure an error answer is: the code of an error of ours, else JSON-RPC's."""
+    data = _error(answer).get("data")
+    own = data.get("code") if isinstance(data, dict) else None
+    return own if isinstance(own, str) and own in FIXES else str(error_code(answer))
 
 
 def _error(answer: Answer) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from callboard.core.policy_shapes import DefaultPolicy
 from callboard.core.protocol import META_CAPABILITIES, META_VERSION, MODERN
+from callboard.engine.calls.record import CallRecord
 from callboard.engine.relay import parking
 from callboard.engine.relay.envelope import decode_envelope, decode_params
 from callboard.engine.relay.exchange import Exchange
@@ -76,15 +77,15 @@ class Log:
     """Stands for the call log: each row is begun and ended once."""
 
     def __init__(self) -> None:
-        self.open: set[object] = set()
+        self.open: set[CallRecord] = set()
         self.ended = 0
 
-    def begin(self, *_: object) -> object:
-        record = object()
+    def begin(self, client: str, server: str, method: str, tool: str, arguments: object) -> CallRecord:
+        record = CallRecord(1, client, server, method, tool)
         self.open.add(record)
         return record
 
-    def end(self, record: object, *_: object) -> None:
+    def end(self, record: CallRecord, *_: object, **__: object) -> None:
         self.open.remove(record)
         self.ended += 1
 

@@ -1,0 +1,1 @@
+"""What is measured of calls, and where it goes: metrics, traces, OTLP."""
