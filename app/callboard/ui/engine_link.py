@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import importlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ import shiboken6
 from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
 
 from callboard.api.client import EngineClient
+from callboard.api.policy_schema import QuestionView
 from callboard.api.schema import CallView, EngineView, Event, LogLine, RosterView, SecretsView, ServerView
 from callboard.core.errors import CallboardError
 from callboard.system.engine_file import EngineAddress, read_engine_file
@@ -52,6 +53,8 @@ class EngineLink(QObject):
     rosterChanged = Signal(object)  # RosterView
     engineChanged = Signal(object)  # EngineView
     secretsChanged = Signal(object)  # SecretsView
+    questionsChanged = Signal(object)  # list[QuestionView]: all calls that wait for the person
+    policyChanged = Signal()  # rules, profiles or answers for good
 
     def __init__(self, engine_file: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -60,6 +63,7 @@ class EngineLink(QObject):
         self.roster: RosterView | None = None
         self.engine: EngineView | None = None
         self.secrets: SecretsView | None = None
+        self.questions: list[QuestionView] = []  # oldest first; empty while no engine answers
         self.recent_calls: list[CallView] = []  # oldest first, at most RECENT_CALLS
         self.client: EngineClient | None = None  # None while no engine answers
         self._engine_file = engine_file
@@ -149,7 +153,7 @@ class EngineLink(QObject):
         after = self._seq if address == self._address else -1
         opened = asyncio.Event()
         async with EngineClient(address) as client:
-            events = client.events(after, opened=opened.set)
+            events = client.events(after, opened=opened.set, asks=True)
             first = asyncio.ensure_future(anext(events, None))
             try:
                 await _first_of(first, opened)
@@ -179,10 +183,17 @@ class EngineLink(QObject):
             self.connected.emit()
 
     async def _read_all(self, client: EngineClient) -> None:
-        engine, servers, roster, secrets, page = await asyncio.gather(
-            client.engine(), client.servers(), client.roster(), client.secrets(), client.calls(limit=RECENT_CALLS)
+        engine, servers, roster, secrets, page, questions = await asyncio.gather(
+            client.engine(),
+            client.servers(),
+            client.roster(),
+            client.secrets(),
+            client.calls(limit=RECENT_CALLS),
+            client.policy.questions(),
         )
-        self.reset(engine=engine, servers=servers, roster=roster, secrets=secrets, calls=page.calls)
+        self.reset(
+            engine=engine, servers=servers, roster=roster, secrets=secrets, calls=page.calls, questions=questions
+        )
 
     # state in
 
@@ -191,6 +202,7 @@ class EngineLink(QObject):
         self._told = self._connected = False
         self.client = None
         self.flush()
+        self._set_questions([])
 
     def reset(
         self,
@@ -200,6 +212,7 @@ class EngineLink(QObject):
         roster: RosterView,
         secrets: SecretsView,
         calls: list[CallView],
+        questions: Sequence[QuestionView] = (),
     ) -> None:
         """Take over a whole new state, and tell it."""
         self._connected = True
@@ -210,6 +223,7 @@ class EngineLink(QObject):
         self.engineChanged.emit(engine)
         self.rosterChanged.emit(roster)
         self.secretsChanged.emit(secrets)
+        self._set_questions(list(questions))
         self.serversReset.emit(servers)
         self.resynced.emit()
 
@@ -237,6 +251,10 @@ class EngineLink(QObject):
                 pending.engine = msgspec.convert(data, EngineView)
             case "secrets":
                 pending.secrets = msgspec.convert(data, SecretsView)
+            case "questions":
+                pending.questions = msgspec.convert(data["questions"], list[QuestionView])
+            case "policy":
+                pending.policy = True
             case _:
                 return
         if not self._flush_timer.isActive():
@@ -256,6 +274,10 @@ class EngineLink(QObject):
             self.roster = pending.roster
             self.rosterChanged.emit(pending.roster)
         self._flush_servers(pending)
+        if pending.questions is not None:
+            self._set_questions(pending.questions)
+        if pending.policy:
+            self.policyChanged.emit()
         for name in pending.tools:
             self.toolsChanged.emit(name)
         for name, lines in pending.lines.items():
@@ -278,6 +300,11 @@ class EngineLink(QObject):
         for view in pending.servers.values():
             self.serverChanged.emit(view)
 
+    def _set_questions(self, questions: list[QuestionView]) -> None:
+        if questions != self.questions:
+            self.questions = questions
+            self.questionsChanged.emit(questions)
+
     def _remember(self, calls: dict[int, CallView]) -> None:
         known = {call.id: call for call in self.recent_calls}
         known.update(calls)
@@ -296,6 +323,8 @@ class _Pending:
         self.roster: RosterView | None = None
         self.engine: EngineView | None = None
         self.secrets: SecretsView | None = None
+        self.questions: list[QuestionView] | None = None
+        self.policy = False
 
 
 async def _first_of(first: "asyncio.Future[Any]", opened: asyncio.Event) -> None:

@@ -26,6 +26,8 @@ from callboard.ui.engine_stop import stop_engine
 from callboard.ui.icons import Icons
 from callboard.ui.main_window import MainWindow, Page
 from callboard.ui.notice_bar import Notice, NoticeAction
+from callboard.ui.question_desk import QuestionDesk
+from callboard.ui.question_dialog import QuestionDialog
 from callboard.ui.standing_notices import StandingNotices
 from callboard.ui.theme import Theme
 from callboard.ui.tray import Tray
@@ -68,6 +70,8 @@ class Shell(QObject):
         self.window = self._make_window()
         glyph = TrayIcons(resource("app-icon", "callboard-symbolic.svg"))
         self.tray = Tray(self.link, self.actions, self.theme, glyph, self)
+        # of no window: it must be seen while the main window is hidden
+        self.questions = QuestionDesk(self.link, self.window.notices, lambda: QuestionDialog(self.theme, self.icons))
         self.notices = StandingNotices(self.link, self.keeper, self.window.notices, lambda: self._open_folder("logs"))
         self._connect()
         if background:
@@ -181,6 +185,8 @@ class Shell(QObject):
         self.tray.openRequested.connect(self.show)
         self.tray.quitRequested.connect(self.quit)
         self.tray.startEngineRequested.connect(self.keeper.start_now)
+        self.tray.questionRequested.connect(self.questions.show)
+        self.questions.failed.connect(self.actions.failed)
         self.tray.availableChanged.connect(self._tray_changed)
         actions = self.actions
         actions.openRequested.connect(self._show_server)
@@ -305,5 +311,6 @@ class Shell(QObject):
         link.cancel()
         await self.link.close()
         self.tray.stop()
+        self.questions.close()
         self._settings.sync()
         self.window.deleteLater()

@@ -40,6 +40,7 @@ class Tray(QObject):
     openRequested = Signal()
     quitRequested = Signal()
     startEngineRequested = Signal()
+    questionRequested = Signal()
     availableChanged = Signal(bool)
 
     def __init__(
@@ -70,6 +71,7 @@ class Tray(QObject):
             link.callsChanged,
             link.engineChanged,
             link.rosterChanged,
+            link.questionsChanged,
         ):
             signal.connect(self._refresh_soon)
         theme.changed.connect(self.refresh)
@@ -133,6 +135,7 @@ class Tray(QObject):
         self._menu.openRequested.connect(self.openRequested)
         self._menu.quitRequested.connect(self.quitRequested)
         self._menu.startEngineRequested.connect(self.startEngineRequested)
+        self._menu.questionRequested.connect(self.questionRequested)
         self._icon = QSystemTrayIcon(self)
         self._icon.setContextMenu(self._menu.menu)
         self._icon.activated.connect(self._activated)
@@ -174,10 +177,16 @@ class Tray(QObject):
         state = _BY_SEVERITY[summarize(self._link.servers.values()).severity]
         roster, engine = self._link.roster, self._link.engine
         troubled = (roster is not None and roster.problem is not None) or (engine is not None and bool(engine.notices))
+        if self._link.questions:
+            return TrayState.ATTENTION
         return TrayState.ATTENTION if troubled and state is not TrayState.FAILED else state
 
     def _tooltip(self) -> str:
         what = summarize(self._link.servers.values()).line() if self._link.is_connected else self._waiting
+        if self._link.questions:
+            count = len(self._link.questions)
+            one = self.tr("a call waits for your permission")
+            what = one if count == 1 else self.tr("%n calls wait for your permission", "", count)
         return self.tr("Callboard: {state}").format(state=what)
 
     def _dark_panel(self) -> bool:

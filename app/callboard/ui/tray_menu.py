@@ -32,6 +32,7 @@ class TrayMenu(QObject):
     openRequested = Signal()
     quitRequested = Signal()
     startEngineRequested = Signal()
+    questionRequested = Signal()
 
     def __init__(self, link: EngineLink, actions: ServerActions, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -59,6 +60,7 @@ class TrayMenu(QObject):
         connected = self._link.is_connected
         _set_text(self._summary, summarize(self._link.servers.values()).line() if connected else self.waiting)
         self._start_engine.setVisible(not connected)
+        self._refresh_question()
         for action in (self._copy_config, self._copy_url):
             action.setEnabled(connected)
         now = time.time()
@@ -77,6 +79,8 @@ class TrayMenu(QObject):
         self._summary = menu.addAction("")
         self._summary.setEnabled(False)
         self._start_engine = self._add(self.tr("Start the engine"), self.startEngineRequested.emit)
+        self._question = self._add("", self.questionRequested.emit)
+        self._question.setVisible(False)
         self._attention = [_AttentionSlot(menu, self._actions, self._link) for _ in range(ATTENTION_SLOTS)]
         menu.addSeparator()
         self._after_servers = menu.addMenu(self._more)
@@ -99,6 +103,16 @@ class TrayMenu(QObject):
         return action
 
     # state
+
+    def _refresh_question(self) -> None:
+        """Also while the menu is open: the call does not wait for long."""
+        questions = self._link.questions
+        self._question.setVisible(bool(questions))
+        if questions:
+            first = questions[0]
+            text = self.tr("May {client} use {item}? Answer…")
+            _set_text(self._question, text.format(client=first.client_name, item=f"{first.server}.{first.name}"))
+            self._marks.set_on(self._question, Severity.ATTENTION)
 
     def _refresh_attention(self, connected: bool) -> None:
         views = needing_attention(self._link.servers.values()) if connected else []
