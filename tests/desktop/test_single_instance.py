@@ -18,7 +18,7 @@ from tests.support.window import WindowProcess, start_window
 
 async def test_a_second_start_shows_the_first_window_and_ends(callboard_home: Path) -> None:
     async with TrayHost() as host, WindowProcess(callboard_home, {}, "--background") as window:
-        await host.wait_for_item(20, pid=window.pid)
+        await host.wait_for_item(60, pid=window.pid)
         engine = await window.engine_pid()
         assert not await window.is_shown()
         second = start_window(callboard_home)

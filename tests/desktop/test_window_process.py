@@ -64,7 +64,7 @@ async def test_quitting_while_the_engine_starts_leaves_nothing(callboard_home: P
 
 async def test_quitting_before_there_is_a_window_leaves_nothing(callboard_home: Path) -> None:
     async with WindowProcess(callboard_home, SERVERS) as window:
-        await until(lambda: engines_of(window.pid), seconds=20)
+        await until(lambda: engines_of(window.pid), seconds=60)
         os.kill(window.pid, signal.SIGTERM)
         (engine,) = engines_of(window.pid) or [0]
         assert await window.wait_for_end() == 0
@@ -77,9 +77,9 @@ async def test_a_window_attaches_to_an_engine_of_the_command_line_and_quit_ends_
         assert engine.process is not None
         await engine.wait_for("fixture", "ready")
         async with TrayHost() as host, WindowProcess(callboard_home) as window:
-            item = await host.wait_for_item(20, pid=window.pid)
+            item = await host.wait_for_item(60, pid=window.pid)
             assert await window.engine_pid() == engine.process.pid
-            await item.wait_for_entry("fixture · Ready", timeout=20)
+            await item.wait_for_entry("fixture · Ready")
             await item.click("Quit")
             assert await window.wait_for_end() == 0
             await asyncio.to_thread(engine.process.wait, 20)
@@ -87,7 +87,7 @@ async def test_a_window_attaches_to_an_engine_of_the_command_line_and_quit_ends_
 
 async def test_a_killed_engine_comes_back_with_its_servers(callboard_home: Path) -> None:
     async with TrayHost() as host, WindowProcess(callboard_home, SERVERS) as window:
-        item = await host.wait_for_item(20, pid=window.pid)
+        item = await host.wait_for_item(60, pid=window.pid)
         old_server = (await window.wait_for_state("fixture", "ready")).pid
         old = await window.engine_pid()
         os.kill(old, signal.SIGKILL)
@@ -95,7 +95,7 @@ async def test_a_killed_engine_comes_back_with_its_servers(callboard_home: Path)
         assert new != old
         server = (await window.wait_for_state("fixture", "ready")).pid
         assert server != old_server
-        await item.wait_for_entry("fixture · Ready", timeout=20)
+        await item.wait_for_entry("fixture · Ready")
         assert old_server is not None
         await wait_until_gone(old_server)
 
@@ -148,7 +148,7 @@ class TestWhatTheWindowSays:
     """The same in this process, where its notices can be read."""
 
     async def connected(self, shell: Shell) -> int:
-        await until(lambda: shell.link.is_connected and shell.link.engine is not None, seconds=20)
+        await until(lambda: shell.link.is_connected and shell.link.engine is not None, seconds=60)
         assert shell.link.engine is not None
         return shell.link.engine.pid
 
@@ -161,7 +161,7 @@ class TestWhatTheWindowSays:
             os.kill(first, signal.SIGKILL)
             await until(lambda: not shell.link.is_connected)
             assert shell.window.status_line.text != "1 running"
-            await until(lambda: shell.link.is_connected, seconds=20)
+            await until(lambda: shell.link.is_connected, seconds=60)
             second = await self.connected(shell)
             assert second != first
             notice = shell.window.notices.notice("engine")
@@ -180,7 +180,7 @@ class TestWhatTheWindowSays:
             for _ in range(3):
                 os.kill(await self.connected(shell), signal.SIGKILL)
                 await until(lambda: not shell.link.is_connected)
-                await until(lambda: shell.link.is_connected, seconds=20)
+                await until(lambda: shell.link.is_connected, seconds=60)
             assert pauses == sorted(pauses)
             assert len(set(pauses)) == 3
 
@@ -192,13 +192,13 @@ class TestWhatTheWindowSays:
             assert shell.link.client is not None
             async with EngineClient(shell.link.client.address) as client:
                 await client.quit()
-            await until(lambda: shell.window.notices.notice("engine") is not None, seconds=20)
+            await until(lambda: shell.window.notices.notice("engine") is not None, seconds=60)
             notice = shell.window.notices.notice("engine")
             assert notice is not None
             assert notice.text == "The engine was stopped."
             assert not is_running(first)
             notice.actions[0].run()
-            await until(lambda: shell.link.is_connected, seconds=20)
+            await until(lambda: shell.link.is_connected, seconds=60)
             assert await self.connected(shell) != first
             assert shell.window.notices.notice("engine") is None
 
@@ -210,10 +210,10 @@ class TestWhatTheWindowSays:
             path = find_paths().roster
             good = path.read_text(encoding="utf-8")
             path.write_text("version: 1\nservers: [\n", encoding="utf-8")
-            await until(lambda: shell.window.notices.notice("roster") is not None, seconds=20)
+            await until(lambda: shell.window.notices.notice("roster") is not None, seconds=60)
             notice = shell.window.notices.notice("roster")
             assert notice is not None
             assert "line " in notice.text
             assert [action.label for action in notice.actions] == ["Open the file"]
             path.write_text(good, encoding="utf-8")
-            await until(lambda: shell.window.notices.notice("roster") is None, seconds=20)
+            await until(lambda: shell.window.notices.notice("roster") is None, seconds=60)

@@ -409,7 +409,7 @@ def text_of(answer: dict[str, Any]) -> str:
     return text
 
 
-async def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
+async def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
     """Wait for a condition."""
     async with asyncio.timeout(seconds):
         while not (found := condition()):  # noqa: ASYNC110  whatever the condition is of tells nobody

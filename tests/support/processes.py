@@ -39,7 +39,7 @@ def processes_of_home(home: Path) -> dict[int, str]:
     return found
 
 
-async def until(condition: Callable[[], object], *, seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], object], *, seconds: float = 60.0) -> None:
     """Wait until the condition holds; the test fails if it does not within ``seconds``."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110  other processes set no event

@@ -33,7 +33,7 @@ T = TypeVar("T")
 CALL_LIMIT = 5.0  # seconds for one answer over the bus
 
 
-async def wait_for(look: Callable[[], Awaitable[T]], what: str, timeout: float = 5.0) -> T:
+async def wait_for(look: Callable[[], Awaitable[T]], what: str, timeout: float = 60.0) -> T:
     """Calls `look` until its answer is true, and returns that. Raises TimeoutError, with the last answer."""
     deadline = time.monotonic() + timeout
     while not (answer := await look()):
@@ -155,7 +155,7 @@ class TrayItem:
         return pid
 
     async def wait_for_state(
-        self, condition: Callable[[ItemState], bool], what: str = "the icon's state", timeout: float = 5.0
+        self, condition: Callable[[ItemState], bool], what: str = "the icon's state", timeout: float = 60.0
     ) -> ItemState:
         """Waits until the state is as `condition` wants it, and returns it."""
         last: ItemState | None = None
@@ -182,7 +182,7 @@ class TrayItem:
             await self._about_to_show(address, entry_id)
         return await self._layout(address) if submenus else root
 
-    async def wait_for_entry(self, *path: str | re.Pattern[str], timeout: float = 5.0) -> MenuEntry:
+    async def wait_for_entry(self, *path: str | re.Pattern[str], timeout: float = 60.0) -> MenuEntry:
         """Waits until the menu has an entry at this path of labels, and returns it."""
         missing: LookupError | None = None
 
@@ -306,7 +306,7 @@ class TrayHost:
             found.append(TrayItem(self, bus_name, slash + path))
         return found
 
-    async def wait_for_item(self, timeout: float = 5.0, *, pid: int | None = None) -> TrayItem:
+    async def wait_for_item(self, timeout: float = 60.0, *, pid: int | None = None) -> TrayItem:
         """Waits for an icon (of this process, if given) and returns it."""
 
         async def look() -> TrayItem | None:
@@ -320,7 +320,7 @@ class TrayHost:
         assert item is not None
         return item
 
-    async def wait_for_no_item(self, timeout: float = 5.0) -> None:
+    async def wait_for_no_item(self, timeout: float = 60.0) -> None:
         """Waits until the tray is empty."""
 
         async def look() -> bool:
@@ -355,7 +355,7 @@ class XEmbedTray:
     async def _is_up(self) -> bool:
         return bool(await _xdotool("search", "--onlyvisible", "--class", "trayer", allowed=(0, 1)))
 
-    async def settled(self, geometry: Callable[[], T], timeout: float = 5.0) -> T:
+    async def settled(self, geometry: Callable[[], T], timeout: float = 60.0) -> T:
         """The place of an icon, such as QSystemTrayIcon.geometry tells, once it has one and the tray moves no more."""
         deadline = time.monotonic() + timeout
         before, same = geometry(), 0

@@ -147,7 +147,7 @@ class World:
         states = [status.state for status in self.statuses.get(name, [])]
         return [state for number, state in enumerate(states) if number == 0 or state is not states[number - 1]]
 
-    async def reach(self, *states: State, name: str = "odd", seconds: float = 20.0) -> ServerStatus:
+    async def reach(self, *states: State, name: str = "odd", seconds: float = 60.0) -> ServerStatus:
         """Wait for one of the states; it is no other failure meanwhile."""
         await until(lambda: self.status(name).state in states, seconds=seconds)
         return self.status(name)

@@ -141,7 +141,7 @@ class HandLink(EngineLink):
         self.flush()
 
 
-async def until(holds: Callable[[], object], what: str = "it", *, seconds: float = 5.0) -> None:
+async def until(holds: Callable[[], object], what: str = "it", *, seconds: float = 30.0) -> None:
     """Let Qt and the loop work until ``holds()`` is true; fails after ``seconds``."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds

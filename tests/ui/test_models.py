@@ -63,10 +63,10 @@ class TestServers:
         for attempt in range(2, 5):
             for state in (State.STARTING, State.RESTARTING):
                 model.change(server_view("b", state, attempt=attempt, max_attempts=5))
-                qtbot.waitUntil(lambda: model.data(model.index(1), Role.VIEW) == model.view("b"))
+                qtbot.waitUntil(lambda: model.data(model.index(1), Role.VIEW) == model.view("b"), timeout=30_000)
                 assert self.names() == ["b", "a"]
         model.change(server_view("b"))
-        qtbot.waitUntil(lambda: self.names() == ["a", "b"])
+        qtbot.waitUntil(lambda: self.names() == ["a", "b"], timeout=30_000)
 
     def test_many_changes_are_shown_together(self, model: ServerListModel, qtbot: QtBot) -> None:
         model.reset([server_view("a"), server_view("b")])
@@ -79,7 +79,7 @@ class TestServers:
         newest = model.view("a")
         assert newest is not None
         assert newest.restarts == 49, "what is asked for by name is never old"
-        qtbot.waitUntil(lambda: spy.count() == 2)
+        qtbot.waitUntil(lambda: spy.count() == 2, timeout=30_000)
         assert model.data(model.index(0), Role.VIEW).restarts == 49
 
     def test_a_button_does_not_move_from_under_the_pointer(self, model: ServerListModel) -> None:
@@ -111,7 +111,7 @@ class TestServers:
         model.change(server_view("a", State.STOPPED))
         model.change(server_view("b", State.STOPPED))
         model.remove("b")
-        qtbot.waitUntil(lambda: not model._timer.isActive())
+        qtbot.waitUntil(lambda: not model._timer.isActive(), timeout=30_000)
         assert self.names() == ["a"]
 
     def test_search_looks_at_name_command_and_address(self, model: ServerListModel) -> None:

@@ -50,7 +50,7 @@ def test_cancelled_timers_do_not_pile_up(loop: WindowLoop) -> None:
         for _ in range(5_000):
             loop.call_later(300, print).cancel()
         assert len(loop._deadlines) < 200
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await asyncio.sleep(0.001)
 
     loop.run_until_complete(main())

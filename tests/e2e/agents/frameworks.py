@@ -73,8 +73,8 @@ class Caller:
 
     @property
     def said(self) -> str:
-        """All that was heard during the last call."""
-        return "\n".join(message for _, message in self.heard)
+        """All that was heard during the last call; a text may have come in several pieces."""
+        return "".join(message for _, message in self.heard)
 
 
 def conversation_of(result: Any) -> str:

@@ -16,6 +16,7 @@ import queue
 import sys
 import threading
 import time
+from pathlib import Path
 
 MODERN = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
@@ -48,6 +49,7 @@ TOOLS = [
     tool("fail", "isError", text="string"),
     tool("refuse", "a JSON-RPC error"),
     tool("slow", "answers after so many milliseconds, or when it is cancelled", ms="integer"),
+    tool("gate", "answers once there is a file of this name", file="string"),
     tool("late", "answers after so many milliseconds, cancelled or not", ms="integer"),
     tool("progress", "tells progress", steps="integer", ms="integer"),
     tool("log", "logs a message", text="string", level="string"),
@@ -344,6 +346,12 @@ class Server:
             self.count("cancelled slow")
             return None
         return text("slow")
+
+    def tool_gate(self, number, params, arguments, meta):
+        while not Path(arguments["file"]).exists():
+            if self.event(number).wait(0.1):
+                return None
+        return text("open")
 
     def tool_late(self, number, params, arguments, meta):
         self.count("begun late")

@@ -45,7 +45,7 @@ class Heard:
         return [line.text for _, lines in self.batches for line in lines]
 
     async def until(self, count: int) -> list[str]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while len(self.texts()) < count:
                 self.changed.clear()
                 await self.changed.wait()

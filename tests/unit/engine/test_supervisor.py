@@ -399,7 +399,7 @@ async def test_dead_servers_delay_no_other(world: World):
     broken = {f"broken{number}": odd("--crash-before", "1") for number in range(3)}
     world.apply(**dead, **broken, **{f"good{number}": odd() for number in range(4)})
     for number in range(4):
-        await world.reach(State.READY, name=f"good{number}", seconds=10)
+        await world.reach(State.READY, name=f"good{number}")
     assert all(world.status(name).state is State.STARTING for name in dead)
 
 

@@ -74,7 +74,7 @@ async def test_a_healthy_server_stays_as_it_is(world: World):
 async def test_checks_are_no_use_of_a_server(world: World):
     world.apply(odd=odd(start="on-demand", timeouts=Timeouts(idle=0.6)))
     await world.supervisor.upstream("odd")
-    status = await world.reach(State.STOPPED, seconds=5)
+    status = await world.reach(State.STOPPED)
     assert status.reason == "not used for 0.6 s"
 
 

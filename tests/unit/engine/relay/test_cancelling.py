@@ -17,7 +17,7 @@ async def counts(client: Client) -> dict[str, Any]:
 
 
 async def until_counted(client: Client, what: str, number: int) -> dict[str, Any]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while (found := await counts(client)).get(what, 0) < number:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     return found

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from callboard.core.launch import LocalLaunch
+from callboard.engine.relay import relay as relay_module
 from callboard.engine.relay.link import ServerLink
 from callboard.engine.upstream.base import Answer, Params
 from callboard.engine.upstream.stdio import StdioUpstream
@@ -56,11 +57,12 @@ async def test_the_first_list_and_the_first_call_are_whole(tmp_path: Path, era: 
             assert text_of(await calling) == "first"
 
 
-async def test_a_server_that_starts_delays_no_list(tmp_path: Path) -> None:
+async def test_a_server_that_starts_delays_no_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relay_module, "READ_SECONDS", 600.0)
     async with gateway(tmp_path, "old", "starting") as front:
         await front.start_fixture("old", "legacy")
         async with front.legacy() as client:
             await client.initialize()
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(60):
                 tools = (await client.request("tools/list"))["result"]["tools"]
             assert {tool["name"].split("__")[0] for tool in tools} == {"old"}

@@ -107,7 +107,7 @@ async def call(upstream: HttpUpstream) -> str:
     """Who the server says we are, and what we may: "client-1 read write"; raises what the call ends with."""
     listener = Listener()
     upstream.send("tools/call", {"name": raw_json("whoami"), "arguments": raw_json({})}, listener)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         found = await listener.done
     if isinstance(found, CallboardError):
         raise found

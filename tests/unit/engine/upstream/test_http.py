@@ -52,7 +52,7 @@ def call(tool: str, **arguments: Any) -> Params:
 async def ask(upstream: HttpUpstream, tool: str = "echo", **arguments: Any) -> Any:
     listener = Listener()
     upstream.send("tools/call", call(tool, **arguments), listener)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         return await listener.done
 
 
@@ -298,7 +298,7 @@ async def test_after_a_renewal_changes_are_heard_again() -> None:
         async with reaching(f"{url}/mcp") as (upstream, peer):
             await ask(upstream, "forget")
             await ask(upstream)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 while not peer.notes:
                     await ask(upstream, "toggle")
             assert peer.notes[0][0] == "notifications/tools/list_changed"
@@ -335,7 +335,7 @@ async def test_a_broken_stream_of_messages_is_opened_again(monkeypatch: pytest.M
             await until(lambda: upstream._others)
             counts = json.loads(text_of(await ask(upstream, "counts")))
             await ask(upstream, "unstream")
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 while json.loads(text_of(await ask(upstream, "counts")))["GET"] == counts.get("GET", 0):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
                 while not peer.notes:

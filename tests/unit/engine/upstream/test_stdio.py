@@ -48,7 +48,7 @@ def call(tool: str, **arguments: Any) -> Params:
 async def ask(upstream: StdioUpstream, tool: str, **arguments: Any) -> Any:
     listener = Listener()
     upstream.send("tools/call", call(tool, **arguments), listener)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         return await listener.done
 
 

@@ -365,7 +365,7 @@ async def test_a_database_that_has_stopped_answering_is_given_up(postgresql: Pos
 
 
 async def _pid_of(server: PostgresServer, sql: str) -> int:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             rows = server.ask("SELECT pid FROM pg_stat_activity WHERE query = %s AND state = 'active'", sql)
             if rows:
