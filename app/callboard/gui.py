@@ -26,14 +26,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="callboard run", description="Open the window and run the servers.")
     parser.add_argument("--background", action="store_true", help="start hidden in the tray, where there is one")
     parser.add_argument("--show", action="store_true", help="show the window (the default)")
+    parser.add_argument("bundle", nargs="?", metavar="FILE", help="a bundle (.mcpb) to look at and to add")
     options = parser.parse_args(arguments)
-    return open_window(background=options.background and not options.show)
+    bundle = os.path.abspath(options.bundle) if options.bundle else ""  # noqa: PTH100  no import of pathlib for it
+    return open_window(background=options.background and not options.show and not bundle, bundle=bundle)
 
 
-def open_window(*, background: bool = False) -> int:
+def open_window(*, background: bool = False, bundle: str = "") -> int:
     """Open the window, or bring up the one that is open already; returns when the person has quit.
 
-    With ``background`` it stays hidden where there is a tray to find it in.
+    With ``background`` it stays hidden where there is a tray to find it in. ``bundle`` is the full path of a file that
+    is opened over the window.
     """
     if not has_display():
         sys.stderr.write(f"callboard: no-display: There is no screen to open a window on. {FIXES['no-display']}\n")
@@ -45,7 +48,7 @@ def open_window(*, background: bool = False) -> int:
         sys.stderr.write(f"callboard: the folders of the program cannot be made: {error}\n")
         return EXIT_FAILED
     activation = os.environ.get("XDG_ACTIVATION_TOKEN", "")
-    if hand_over(paths, activation=activation):
+    if hand_over(paths, activation=activation, bundle=bundle):
         return 0
     asked_to_quit: list[int] = []  # signals that come before there is a loop to take them
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -59,7 +62,12 @@ def open_window(*, background: bool = False) -> int:
     from callboard.ui.application import run_window  # Qt: a quarter of a second
 
     return run_window(
-        paths, child, background=background, first_start=first_start, asked_to_quit=lambda: bool(asked_to_quit)
+        paths,
+        child,
+        background=background,
+        first_start=first_start,
+        bundle=bundle,
+        asked_to_quit=lambda: bool(asked_to_quit),
     )
 
 

@@ -92,6 +92,19 @@ class TestHandOver:
         finally:
             place.release()
 
+    async def test_the_first_is_given_a_bundle(self, callboard_home: Path) -> None:
+        paths = find_paths()
+        paths.create()
+        place = SingleInstance(paths)
+        assert place.acquire()
+        given: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        place.bundleGiven.connect(given.set_result)
+        try:
+            assert await asyncio.to_thread(hand_over, paths, bundle="/home/me/x.mcpb")
+            assert await asyncio.wait_for(given, 30) == "/home/me/x.mcpb"
+        finally:
+            place.release()
+
     async def test_nobody_answers_where_no_window_runs(self, callboard_home: Path) -> None:
         paths = find_paths()
         paths.create()

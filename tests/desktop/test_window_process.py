@@ -19,10 +19,11 @@ from callboard.api.client import EngineClient
 from callboard.system.engine_child import EngineChild
 from callboard.system.paths import find_paths
 from callboard.ui.shell import Shell
+from tests.support.bundles import manifest, write_bundle
 from tests.support.engine import EngineProcess
 from tests.support.processes import is_running, until
 from tests.support.tray_host import TrayHost
-from tests.support.window import FIXTURE, WindowProcess, wait_until_gone
+from tests.support.window import FIXTURE, WindowProcess, start_window, wait_until_gone
 
 SERVERS: dict[str, dict[str, object]] = {"fixture": {"command": FIXTURE[0], "args": FIXTURE[1:]}}
 
@@ -39,6 +40,28 @@ async def test_the_engine_outlives_a_killed_window_and_the_next_one_attaches(cal
         await window.wait_until_shown()
         assert await window.engine_pid() == engine
         assert (await window.wait_for_state("fixture", "ready")).pid == server
+
+
+async def test_a_bundle_is_opened_over_the_window_by_the_first_and_by_a_second_start(
+    callboard_home: Path, tmp_path: Path
+) -> None:
+    first = write_bundle(tmp_path / "first.mcpb")
+    second = write_bundle(tmp_path / "second.mcpb", manifest() | {"name": "second"})
+    async with WindowProcess(callboard_home, SERVERS, str(first)) as window:
+        folder = window.paths.bundles
+
+        def unpacked(name: str) -> bool:
+            return folder.is_dir() and any(each.name.startswith(f"{name}-") for each in folder.iterdir())
+
+        await until(lambda: unpacked("shouter"), seconds=60)
+        again = start_window(callboard_home, str(second))
+        assert await asyncio.to_thread(again.wait, 30) == 0
+        await until(lambda: unpacked("second"), seconds=60)
+        assert window.process is not None
+        assert window.process.poll() is None
+        roster = yaml.safe_load(window.paths.roster.read_text(encoding="utf-8"))
+        assert list(roster["servers"]) == ["fixture"]
+    assert list(folder.iterdir()) == []
 
 
 async def test_sigterm_is_the_same_as_quit(callboard_home: Path) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import shutil
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import yaml
 from tests.e2e.command_line import CommandLine
 from tests.support.bundles import manifest, write_bundle
 from tests.support.engine import EngineProcess
+from tests.support.processes import until
 from tests.support.registry_server import RegistryServer, package, server
 from tests.support.site import Said
 
@@ -92,12 +92,6 @@ def callboard(engine: EngineProcess) -> CommandLine:
 def written(engine: EngineProcess) -> dict[str, Any]:
     servers: dict[str, Any] = yaml.safe_load(engine.paths.roster.read_text())["servers"]
     return servers
-
-
-async def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not holds():  # noqa: ASYNC110  another process does it
-            await asyncio.sleep(0.05)
 
 
 def unpacked(engine: EngineProcess) -> list[str]:
@@ -255,7 +249,7 @@ async def test_a_bundle_stays_while_its_server_does(
     await engine.stop()
     (engine.paths.bundles / "left-over").mkdir()
     await engine.start()
-    await until(lambda: unpacked(engine) == [folder])
+    await until(lambda: unpacked(engine) == [folder], seconds=60)
     called = await callboard("call", "shouter.shout")
     assert called.code == 0
 

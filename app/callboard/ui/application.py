@@ -54,16 +54,24 @@ class WindowApplication(QApplication):
 
 
 def run_window(
-    paths: Paths, child: EngineChild, *, background: bool, first_start: bool, asked_to_quit: Callable[[], bool]
+    paths: Paths,
+    child: EngineChild,
+    *,
+    background: bool,
+    first_start: bool,
+    bundle: str,
+    asked_to_quit: Callable[[], bool],
 ) -> int:
     """Show the window and run until the person quits. The engine's start is under way.
+
+    ``bundle`` is the path of a bundle's file to be opened, "" for none.
 
     ``asked_to_quit`` tells whether a signal to quit has come before the loop could take it.
     """
     set_up_logging(paths)
     app = make_application()
     instance = SingleInstance(paths)
-    place = _find_place(instance, paths)
+    place = _find_place(instance, paths, bundle)
     if place is not Place.TAKEN:
         return 0 if place is Place.HANDED_OVER else 1
     executor = ThreadPoolExecutor(4, thread_name_prefix="window")
@@ -76,10 +84,13 @@ def run_window(
     with asyncio.Runner(loop_factory=make_loop) as runner:
         shell = Shell(app, paths, child, background=background, first_start=first_start)
         instance.showRequested.connect(shell.show)
+        instance.bundleGiven.connect(shell.open_bundle)
         shell.ending.connect(instance.stop_listening)
         app.quitAsked.connect(shell.quit)
         app.paletteReplaced.connect(shell.theme.follow_system)
         shell.take_signals(runner.get_loop())
+        if bundle:
+            shell.open_bundle(bundle)
         if asked_to_quit():
             shell.quit()
         code = runner.run(shell.run())
@@ -121,11 +132,11 @@ def _log_qt(kind: QtMsgType, _context: object, message: str) -> None:
     logging.getLogger("callboard.qt").log(levels.get(kind, logging.WARNING), "%s", message)
 
 
-def _find_place(instance: SingleInstance, paths: Paths) -> Place:
+def _find_place(instance: SingleInstance, paths: Paths, bundle: str) -> Place:
     """Take the place of the one window, wait for one that is ending, or let one that just started show itself."""
     deadline = time.monotonic() + PLACE_TIME
     while not instance.acquire():
-        if hand_over(paths):
+        if hand_over(paths, bundle=bundle):
             return Place.HANDED_OVER
         if time.monotonic() > deadline:
             log.error("Another window holds the place and does not answer")

@@ -14,12 +14,12 @@ REPLY_TIME = 3.0  # seconds in which a running window answers, however busy
 LONGEST_PATH = 100  # bytes that a socket's path may have on every system
 
 
-def hand_over(paths: Paths, *, activation: str = "") -> bool:
-    """Ask a running window to show itself; False if none answers.
+def hand_over(paths: Paths, *, activation: str = "", bundle: str = "") -> bool:
+    """Ask a running window to show itself, and to open the file of a bundle if there is one; False if none answers.
 
     ``activation`` is the desktop's token that lets a window come to the front (XDG_ACTIVATION_TOKEN).
     """
-    message = json.dumps({"v": 1, "show": True, "activation": activation}).encode() + b"\n"
+    message = json.dumps({"v": 1, "show": True, "activation": activation, "bundle": bundle}).encode() + b"\n"
     try:
         return _ask(socket_address(paths), message) == REPLY
     except OSError:

@@ -108,8 +108,12 @@ class Shell(QObject):
         self.window.bring_to_front()
 
     def open_bundle(self, path: str) -> None:
-        """Show what the bundle in a file would become, over the window."""
-        self._over_window(lambda: self.editor.open_bundle(path))
+        """Show what the bundle in a file would become, over the window, once there is an engine to ask."""
+        if self.link.is_connected:
+            self._over_window(lambda: self.editor.open_bundle(path))
+        else:
+            kind = Qt.ConnectionType.SingleShotConnection
+            self.link.connected.connect(lambda: self._over_window(lambda: self.editor.open_bundle(path)), kind)
 
     # making
 

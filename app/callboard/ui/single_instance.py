@@ -11,7 +11,7 @@ from callboard.ui.hand_over import REPLY, socket_address
 
 log = logging.getLogger(__name__)
 
-MESSAGE_LIMIT = 4096  # bytes; a longer message is nobody's that we know
+MESSAGE_LIMIT = 32 * 1024  # bytes; a longer message is nobody's that we know
 
 
 class SingleInstance(QObject):
@@ -21,6 +21,7 @@ class SingleInstance(QObject):
     """
 
     showRequested = Signal(str)  # the activation token of a second start, or ""
+    bundleGiven = Signal(str)  # the path of a bundle's file that a second start was given
 
     def __init__(self, paths: Paths, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -65,6 +66,7 @@ class SingleInstance(QObject):
         try:
             message = json.loads(line)
             activation = str(message["activation"]) if message["show"] is True else None
+            bundle = str(message.get("bundle", ""))
         except (ValueError, KeyError, TypeError):
             activation = None
         if activation is None:
@@ -74,3 +76,5 @@ class SingleInstance(QObject):
         connection.flush()
         connection.disconnectFromServer()
         self.showRequested.emit(activation)
+        if bundle:
+            self.bundleGiven.emit(bundle)

@@ -40,6 +40,7 @@ class Bundles:
         self._used = used
         self._held: dict[str, int] = {}  # by how many a bundle was opened and not released
         self._lock = asyncio.Lock()  # one unpacking or removal at a time
+        self._arriving: set[str] = set()  # names of files that are being written
         self._task: asyncio.Task[None] | None = None
 
     async def open_file(self, path: Path, sha256: str = "") -> tuple[str, Path, Manifest]:
@@ -65,11 +66,12 @@ class Bundles:
             await asyncio.to_thread(self.folder.mkdir, mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise CallboardError("bundle-unwritable", f"{self.folder} cannot be made: {error.strerror}.") from error
-        async with self._lock:
-            try:
-                yield file
-            finally:
-                await asyncio.to_thread(file.unlink, missing_ok=True)
+        self._arriving.add(file.name)
+        try:
+            yield file
+        finally:
+            await asyncio.to_thread(file.unlink, missing_ok=True)
+            self._arriving.discard(file.name)
 
     async def _open(self, file: Path, digest: str, wanted: str) -> tuple[str, Path, Manifest]:
         if wanted and digest != wanted.lower():
@@ -80,9 +82,10 @@ class Bundles:
         key = f"{short_name(name)[:40]}-{digest[:16]}"
         folder = self.folder / key
         manifest = read_manifest(document, self._place(folder))
-        if not await asyncio.to_thread(folder.is_dir):
-            await self._unpack(file, folder, manifest)
-        self._held[key] = self._held.get(key, 0) + 1
+        async with self._lock:
+            if not await asyncio.to_thread(folder.is_dir):
+                await self._unpack(file, folder, manifest)
+            self._held[key] = self._held.get(key, 0) + 1
         return key, folder, manifest
 
     async def release(self, key: str) -> None:
@@ -105,7 +108,8 @@ class Bundles:
             if used is None:
                 return
             written = msgspec.json.encode(used).decode()
-            unused = [name for name in names if name not in self._held and name not in written]
+            kept = {*self._held, *self._arriving}
+            unused = [name for name in names if name not in kept and name not in written]
             await asyncio.to_thread(_remove, self.folder, unused)
 
     async def close(self) -> None:

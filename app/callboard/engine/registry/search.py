@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -22,6 +22,7 @@ _LARGEST_FILE: Final = 16 * 1024 * 1024
 _MOST_FILES: Final = 2000
 _DEEPEST: Final = 4  # folders below the one that is named
 _API_VERSIONS: Final = ("v0.1", "v0")
+_MOST_OFFERS: Final = 1000  # of one answer, for a registry that does not heed how many were asked for
 _MOST_PAGES: Final = 5  # that are read to find one server by its name
 
 
@@ -29,29 +30,26 @@ async def search(source: str, words: str, cursor: str = "", limit: int = PAGE_SI
     """A page of the servers of ``source`` whose name, title or description has ``words``.
 
     ``source`` is an address (of a registry, or of a document of its format), or the full path of a file or folder.
-    Raises ``registry-invalid`` for something else, and ``remote-…`` codes.
+    Raises ``registry-invalid`` for something else, and ``remote-…`` codes. Documents are read in worker threads.
     """
     if not is_address(source):
-        found = await asyncio.to_thread(_read_path, Path(source))
-        return _slice([offer for offer in found if matches(offer, words)], cursor, limit)
+        return await asyncio.to_thread(lambda: _slice(_read_path(Path(source)), words, cursor, limit))
     if not host_of(source):
         raise CallboardError("registry-invalid", f"{source} is not a valid address.")
     query = {"search": words, "cursor": cursor, "limit": str(limit), "version": "latest"}
-    document = await _from_api(source, "", query)
-    if document is not None:
-        page = _page(document, source)
-        return Page(page.offers[:limit], page.cursor)
-    page = _page(await _fetch_json(source), source)
-    return _slice([offer for offer in page.offers if matches(offer, words)], cursor, limit)
+    page = await _from_api(source, "", query)
+    if page is not None:
+        return Page(page.offers[:_MOST_OFFERS], page.cursor)
+    whole = await _fetch_page(source)
+    return await asyncio.to_thread(_slice, whole.offers, words, cursor, limit)
 
 
 async def find(source: str, name: str) -> Offer:
     """The server of exactly that name, or the only one whose last part it is. Raises ``registry-unknown``."""
     if is_address(source) and "/" in name:
-        document = await _from_api(source, f"/{quote(name, safe='')}/versions/latest", {})
-        offers = _page(document, source).offers if document is not None else []
-        if offers and offers[0].name == name:
-            return offers[0]
+        answer = await _from_api(source, f"/{quote(name, safe='')}/versions/latest", {})
+        if answer is not None and answer.offers and answer.offers[0].name == name:
+            return answer.offers[0]
     found: list[Offer] = []
     cursor = ""
     for _ in range(_MOST_PAGES):
@@ -73,13 +71,13 @@ def is_address(source: str) -> bool:
     return source.startswith(("http://", "https://"))
 
 
-async def _from_api(source: str, path: str, query: dict[str, str]) -> Any:
+async def _from_api(source: str, path: str, query: dict[str, str]) -> Page | None:
     """What the registry's REST API answers; None where there is no such API at the address."""
     for base in _api_bases(source):
         given = {key: value for key, value in query.items() if value}
         url = base + path + ("?" + urlencode(given) if given else "")
         try:
-            return await _fetch_json(url)
+            return await _fetch_page(url)
         except CallboardError as error:
             if error.code not in ("remote-not-found", "registry-invalid"):
                 raise
@@ -96,29 +94,28 @@ def _api_bases(source: str) -> list[str]:
     return [f"{plain}/{version}/servers" for version in _API_VERSIONS]
 
 
-async def _fetch_json(url: str) -> Any:
+async def _fetch_page(url: str) -> Page:
     from callboard.engine.registry.fetch import fetch_all  # httpx2: only where somebody fetches
 
-    return _decode(await fetch_all(url, _ONE_DOCUMENT), url)
+    body = await fetch_all(url, _ONE_DOCUMENT)
+    return await asyncio.to_thread(_read, body, url)
 
 
-def _decode(body: bytes, where: str) -> Any:
+def _read(body: bytes, where: str) -> Page:
     try:
-        return msgspec.json.decode(body)
+        document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise CallboardError("registry-invalid", f"What is at {where} is not JSON.") from None
-
-
-def _page(document: Any, where: str) -> Page:
     page = read_page(document)
-    listed = isinstance(document, list) or (isinstance(document, dict) and isinstance(document.get("servers"), list))
-    if not page.offers and not listed and not (isinstance(document, dict) and "servers" in document):
+    is_list = isinstance(document, list) or (isinstance(document, dict) and isinstance(document.get("servers"), list))
+    if not page.offers and not is_list:
         raise CallboardError("registry-invalid", f"What is at {where} describes no MCP servers.")
     return page
 
 
-def _slice(offers: list[Offer], cursor: str, limit: int) -> Page:
-    """A page of what is known as a whole; its cursors are numbers."""
+def _slice(offers: list[Offer], words: str, cursor: str, limit: int) -> Page:
+    """A page of those of a whole that have the words; its cursors are numbers."""
+    offers = [offer for offer in offers if matches(offer, words)]
     begin = int(cursor) if cursor.isascii() and cursor.isdecimal() and len(cursor) < 9 else 0
     end = begin + limit
     return Page(offers[begin:end], str(end) if end < len(offers) else "")
@@ -145,7 +142,7 @@ def _read_file(path: Path) -> list[Offer]:
         raise CallboardError("registry-invalid", f"{path} cannot be read: {error.strerror}.") from None
     if len(body) > _LARGEST_FILE:
         raise CallboardError("registry-invalid", f"{path} is larger than {_LARGEST_FILE // (1024 * 1024)} MiB.")
-    return _page(_decode(body, str(path)), str(path)).offers
+    return _read(body, str(path)).offers
 
 
 def _json_files(folder: Path) -> Iterator[Path]:

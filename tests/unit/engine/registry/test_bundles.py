@@ -17,7 +17,7 @@ from callboard.core.registry_fill import command_line, fill
 from callboard.engine.registry.bundles import Bundles
 from tests.support.bundles import SERVER, manifest, write_bundle
 from tests.support.registry_server import RegistryServer
-from tests.support.site import Said
+from tests.support.site import Said, Seen
 
 Entries = list[dict[str, Any]]
 
@@ -148,6 +148,26 @@ async def test_a_bundle_from_the_network(kept: Kept, tmp_path: Path) -> None:
                 await kept.bundles.open_url(site.url + path, checksum)
             assert caught.value.code == code
     assert kept.there == [key]
+
+
+async def test_a_slow_fetch_holds_nothing_else_up(kept: Kept, tmp_path: Path) -> None:
+    class Slow(RegistryServer):
+        async def answer(self, seen: Seen) -> Said:
+            queue: asyncio.Queue[bytes] = asyncio.Queue()
+            self.streams.append(queue)
+            return Said(200, b"PK", {}, queue)
+
+    async with Slow([]) as site:
+        fetching = asyncio.ensure_future(kept.bundles.open_url(f"{site.url}/b.mcpb"))
+        while not kept.there:  # noqa: ASYNC110  the disk sets no event
+            await asyncio.sleep(0.01)
+        await kept.bundles.collect()
+        assert len(kept.there) == 1  # it is still arriving
+        key, _, _ = await kept.bundles.open_file(write_bundle(tmp_path / "b.mcpb"))
+        await kept.bundles.release(key)
+    with pytest.raises(CallboardError):
+        await fetching
+    assert kept.there == []
 
 
 async def test_a_hostile_bundle_leaves_nothing(kept: Kept, tmp_path: Path) -> None:
