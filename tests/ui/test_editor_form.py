@@ -417,7 +417,7 @@ async def test_agents_and_lists(make_form: MakeForm, engine: MemoryEngine, tmp_p
     form = make_form("greeter")
     expose = field(form, "expose")
     expose.choice.box.setCurrentIndex(expose.choice.box.findData("named"))
-    assert problem(form, "expose") == "Enter at least one function."
+    assert problem(form, "expose") == "Enter at least one tool."
     expose.names.edit.setPlainText("hello\n\n  bye ")
     field(form, "agent").take_path(str(tmp_path / "agent.py"))
     field(form, "cwd").take_path(str(tmp_path))

@@ -9,7 +9,8 @@ The pipe
 
     host to worker::
 
-        {"type": "load", "version": 1, "agent": SPEC, "params": {...}, "persist": bool, "thoughts": bool}
+        {"type": "load", "version": 1, "agent": SPEC, "params": {...}, "persist": bool, "thoughts": bool,
+         "tools": bool}
         {"type": "open", "conversation": ID, "client": NAME, "turn": int, "state": {...} | null}
         {"type": "run", "id": N, "agent": NAME, "conversation": ID, "request": str, "attachments": [PART, ...]}
         {"type": "call", "id": N, "agent": NAME, "conversation": ID, "tool": NAME, "arguments": {...}}
@@ -243,6 +244,10 @@ class ResourceSpec:
 Answer = Any
 
 
+class NoToolsError(Exception):
+    """An agent's own tools cannot be called from outside of it; the message says why, and what to use instead."""
+
+
 class AdaptedAgent:
     """An agent in the one shape that the worker runs. Adapters subclass it.
 
@@ -262,6 +267,9 @@ class AdaptedAgent:
     can_run: bool = False
     keeps_conversations: bool = True  # False: every call stands by itself
     is_always_exposed: bool = False  # whatever names are chosen to be exposed
+    has_inner_tools: bool = False  # its tools were gathered: they are those that it uses itself to answer requests
+    inner_tools_converse: bool = False  # and belong to a conversation, as run() does
+    no_tools: str = ""  # why it has none that can be called from outside, where they were asked for
     output_schema: dict[str, Any] | None = None  # of run()
     annotations: dict[str, Any] | None = None  # of run() as a tool
 
@@ -274,6 +282,14 @@ class AdaptedAgent:
 
     async def prepare(self) -> None:
         """Called once, on the worker's loop, before the rest of what stands above is read."""
+
+    async def gather_tools(self) -> list[ToolSpec]:
+        """The tools that it uses itself to answer requests, for :meth:`call`.
+
+        Called once after :meth:`prepare`, on the worker's loop, only where they are to be published and ``tools`` is
+        empty. Raises :class:`NoToolsError`.
+        """
+        return []
 
     def call(self, tool: str, arguments: dict[str, Any], context: Context) -> Answer:
         """Run one of ``tools``; the arguments have passed its schema."""
@@ -353,6 +369,9 @@ def agent_to_wire(agent: AdaptedAgent) -> dict[str, Any]:
         "can_run": agent.can_run,
         "keeps_conversations": agent.keeps_conversations,
         "is_always_exposed": agent.is_always_exposed,
+        "has_inner_tools": agent.has_inner_tools,
+        "inner_tools_converse": agent.inner_tools_converse,
+        "no_tools": agent.no_tools,
         "output_schema": agent.output_schema,
         "annotations": agent.annotations,
         "tools": [asdict(tool) for tool in agent.tools],

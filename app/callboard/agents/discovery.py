@@ -92,7 +92,7 @@ async def describe(
     try:
         async with asyncio.timeout(SECONDS):
             await link.spawn(python, cwd)
-            await link.load(agent, params or {}, persist=False, thoughts=False)
+            await link.load(agent, params or {}, persist=False, thoughts=False, tools=True)
     except TimeoutError as error:
         raise AgentError(failure_of("agent-load", f"{agent} was not loaded within {SECONDS:.0f} s")) from error
     finally:

@@ -101,11 +101,16 @@ def _tools_of_agent(
     keeper: Keeper, agent: Message, settings: AgentSettings, *, several: bool, listed: tuple[str, ...] | None
 ) -> list[Tool]:
     wants_whole = settings.expose == "whole" or (listed is not None and several)
+    if settings.expose == "tools" and not agent["tools"] and agent["no_tools"]:
+        raise ExposeError(f'expose: tools of {agent["name"]}: {agent["no_tools"]}; as a single tool it is "whole"')
     if agent["can_run"] and (wants_whole or not agent["tools"]):
         return [_whole(keeper, agent, settings, several=several)]
     if settings.expose == "whole":
         raise ExposeError(f'{agent["name"]} answers no requests, it only has tools: set expose to "tools"')
-    return [_own(keeper, agent, spec, settings) for spec in agent["tools"]]
+    found = [_own(keeper, agent, spec, settings) for spec in agent["tools"]]
+    if listed is not None and agent["has_inner_tools"]:
+        found.append(_whole(keeper, agent, settings, several=several))  # its name may be listed too
+    return found
 
 
 def _own(keeper: Keeper, agent: Message, spec: Message, settings: AgentSettings) -> Tool:
@@ -114,6 +119,7 @@ def _own(keeper: Keeper, agent: Message, spec: Message, settings: AgentSettings)
     if not settings.typed:
         shown, output = _enveloped(schema), _WRAPPED
     name = proper_name(spec["name"])
+    converses = agent["inner_tools_converse"] or not agent["has_inner_tools"]
     check = validator_of(spec["name"], output) if output is not None and settings.typed else None
     shape = Shape(
         agent["name"],
@@ -135,7 +141,7 @@ def _own(keeper: Keeper, agent: Message, spec: Message, settings: AgentSettings)
         keeper=keeper,
         agent=agent["name"],
         own_name=spec["name"],
-        converses=agent["keeps_conversations"] and not settings.stateless,
+        converses=converses and agent["keeps_conversations"] and not settings.stateless,
         arguments=Arguments(spec["name"], schema, argument_aliases(settings, spec["name"])),
         shape=shape,
     )

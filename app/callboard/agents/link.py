@@ -89,8 +89,13 @@ class WorkerLink:
             message = f"the interpreter {python} cannot be started: {error.strerror or error}"
             raise AgentError(failure_of("agent-python", message)) from error
 
-    async def load(self, agent: str, params: Mapping[str, Any], *, persist: bool, thoughts: bool) -> None:
-        """Have the worker load the agent. Raises AgentError with what its own code said."""
+    async def load(
+        self, agent: str, params: Mapping[str, Any], *, persist: bool, thoughts: bool, tools: bool = False
+    ) -> None:
+        """Have the worker load the agent. Raises AgentError with what its own code said.
+
+        ``tools``: it is also to tell the tools that the agent uses itself.
+        """
         process = self._process
         assert process is not None
         assert process.stdout is not None
@@ -102,6 +107,7 @@ class WorkerLink:
                 "params": dict(params),
                 "persist": persist,
                 "thoughts": thoughts,
+                "tools": tools,
             }
         )
         while True:

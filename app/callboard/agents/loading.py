@@ -15,7 +15,7 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 from callboard.agents.adapters import find_adapter
-from callboard.agents.contract import LOAD_FAILED, AdaptedAgent
+from callboard.agents.contract import LOAD_FAILED, AdaptedAgent, NoToolsError
 
 _OWN_FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120  as tracebacks write it
 
@@ -77,17 +77,32 @@ def load_agents(text: str, params: Mapping[str, Any]) -> list[AdaptedAgent]:
         raise failure(error, f"{spec.attribute or spec.module} cannot be used as an agent") from error
 
 
-async def prepare(agents: list[AdaptedAgent]) -> None:
-    """Let agents find out asynchronously what they offer; raises LoadError, also where two have one name."""
+async def prepare(agents: list[AdaptedAgent], *, tools: bool = False) -> None:
+    """Let agents find out asynchronously what they offer; raises LoadError, also where two have one name.
+
+    ``tools``: also the tools that agents use themselves to answer requests.
+    """
     names: set[str] = set()
     for agent in agents:
         try:
             await agent.prepare()
         except Exception as error:
             raise failure(error, f"{agent.name} cannot tell what it offers") from error
+        if tools and agent.can_run and not agent.tools:
+            await _gather_tools(agent)
         if agent.name in names:
             raise LoadError(f"two agents have the name {agent.name}; name them in a mapping")
         names.add(agent.name)
+
+
+async def _gather_tools(agent: AdaptedAgent) -> None:
+    try:
+        agent.tools = await agent.gather_tools()
+        agent.has_inner_tools = bool(agent.tools)
+    except NoToolsError as error:
+        agent.no_tools = str(error)
+    except Exception as error:  # noqa: BLE001  it can still be used as a whole
+        agent.no_tools = str(failure(error, "its tools cannot be told"))
 
 
 def import_module(spec: Spec) -> ModuleType:

@@ -1,12 +1,10 @@
 """A served agent behind any front: its tools, calls, conversations and kept files, whatever carries them."""
 
 import asyncio
-import hashlib
 import json
 import logging
 import secrets
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from callboard.agents.arguments import ArgumentsError
@@ -27,7 +25,7 @@ from callboard.agents.contract import (
 from callboard.agents.conversations import Caller, ConversationError, Conversations, Held
 from callboard.agents.exposing import ATTACHMENTS, CONVERSATION, REQUEST, ExposeError, Tool, proper_name, tools_of
 from callboard.agents.keeper import AnyLink, Keeper, MakeLink
-from callboard.agents.link import GONE, AgentError, Message, Outcome, WorkerLink
+from callboard.agents.link import GONE, AgentError, Message, Outcome
 from callboard.agents.progress import Progress, Report
 from callboard.agents.results import (
     META_CONVERSATION,
@@ -43,9 +41,9 @@ from callboard.agents.results import (
     shaped,
 )
 from callboard.agents.settings import AgentSettings
+from callboard.agents.starting import file_of, worker_maker
 from callboard.agents.stores import Store, StoreError, open_store
 from callboard.core.redact import Redactor
-from callboard.system.paths import find_paths
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +81,7 @@ class Service:
     async def start(self) -> None:
         """Load the agents. Raises AgentError, ExposeError and StoreError."""
         if self.settings.is_persistent:
-            self._store = await asyncio.to_thread(open_store, self.settings.store, _file_of(self.settings))
+            self._store = await asyncio.to_thread(open_store, self.settings.store, file_of(self.settings))
         async with asyncio.TaskGroup() as group:
             starting = [group.create_task(_settled(keeper)) for keeper in self._keepers]
         errors = [task.result() for task in starting]
@@ -365,33 +363,6 @@ async def _settled(keeper: Keeper) -> AgentError | None:
     except AgentError as error:
         return error
     return None
-
-
-def _file_of(settings: AgentSettings) -> Path:
-    """Where an agent's conversations are kept: a file for each server, else for each folder an agent is served from."""
-    folder = find_paths().state / "agents"
-    if settings.server:
-        return folder / f"{settings.server}.sqlite3"
-    place = "\0".join((*settings.agent, str(Path.cwd())))
-    mark = hashlib.blake2b(place.encode("utf-8", "replace"), digest_size=6).hexdigest()
-    name = proper_name(settings.agent[0].rpartition(":")[2] or "agent")
-    return folder / f"{name}-{mark}.sqlite3"
-
-
-def worker_maker(settings: AgentSettings, spec: str) -> MakeLink:
-    """Starts workers for an agent entry."""
-
-    async def make() -> AnyLink:
-        link = WorkerLink()
-        await link.spawn(settings.python)
-        try:
-            await link.load(spec, settings.params, persist=settings.keeps_state, thoughts=settings.thoughts)
-        except BaseException:
-            await link.close()
-            raise
-        return link
-
-    return make
 
 
 def _size(parts: list[Part]) -> int:

@@ -14,6 +14,7 @@ from callboard.core.argument_aliases import PRESETS
 
 CONFIG: Final = "CALLBOARD_AGENT"
 PREFIX: Final = "CALLBOARD_AGENT_"
+EXPOSE_WORDS: Final = ("auto", "tools", "whole")
 _WORDS: Final = {
     "true": True,
     "yes": True,
@@ -53,7 +54,7 @@ class AgentSettings:
     agent: tuple[str, ...]
     python: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)
-    expose: str | tuple[str, ...] = "tools"
+    expose: str | tuple[str, ...] = "auto"  # whole for an agent that answers requests and has no tools for its callers
     name: str = ""  # of the server and, exposed as a whole, of its tool; empty: the agent's own
     instructions: str = ""
     typed: bool = True  # False: tools are published with the one argument kwargs
@@ -80,6 +81,11 @@ class AgentSettings:
     def keeps_state(self) -> bool:
         """True if a conversation's state is told with each answer, so that it outlives the agent's process."""
         return self.is_persistent or self.reload
+
+    @property
+    def wants_inner_tools(self) -> bool:
+        """True if the tools that an agent uses itself are to be published."""
+        return self.expose not in ("auto", "whole")
 
 
 def read_settings(environment: Mapping[str, str]) -> AgentSettings:
@@ -167,8 +173,8 @@ def _check(name: str, value: Any, wanted: Any) -> None:
         raise SettingsError(f"{name} must be a mapping")
     if name == "expose":
         listed = isinstance(value, tuple) and bool(value) and all(isinstance(item, str) for item in value)
-        if value not in ("tools", "whole") and not listed:
-            raise SettingsError('expose must be "tools", "whole" or a list of names')
+        if value not in EXPOSE_WORDS and not listed:
+            raise SettingsError('expose must be "auto", "tools", "whole" or a list of names')
 
 
 def _overrides(environment: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,7 +208,7 @@ def _from_text(name: str, text: str) -> Any:
             raise SettingsError(f"{PREFIX}{name.upper()} is not JSON: {error}") from error
     if name in ("agent", "expose"):
         items = [item.strip() for item in text.split(",") if item.strip()]
-        return items[0] if len(items) == 1 and (name == "agent" or items[0] in ("tools", "whole")) else items
+        return items[0] if len(items) == 1 and (name == "agent" or items[0] in EXPOSE_WORDS) else items
     return text
 
 

@@ -107,7 +107,7 @@ async def _serve(pipe: Pipe, first: dict[str, Any]) -> None:
         if first.get("version") != VERSION:
             raise LoadError(f"the host speaks version {first.get('version')} of the protocol, this worker {VERSION}")
         agents: list[AdaptedAgent] = load_agents(first["agent"], first.get("params") or {})
-        await prepare(agents)
+        await prepare(agents, tools=bool(first.get("tools")))
         described = [agent_to_wire(agent) for agent in agents]
         json.dumps(described)
     except LoadError as error:

@@ -65,7 +65,9 @@ async def _looked_at(options: Namespace) -> list[dict[str, str]]:
         return await discovery.list_agents(options.agent, options.python or "")
     found = []
     for agent in await discovery.describe(options.agent, options.python or ""):
-        tools = agent["tools"] or [{"name": agent["name"], "description": agent["description"]}]
+        tools = agent["tools"]
+        if agent["can_run"] and (agent["has_inner_tools"] or not tools):
+            tools = [{"name": agent["name"], "description": agent["description"]}, *tools]
         found += [
             {"agent": agent["name"], "tool": tool["name"], "description": tool["description"].partition("\n")[0]}
             for tool in tools

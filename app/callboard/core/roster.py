@@ -123,8 +123,8 @@ def _storage(value: str) -> str:
 
 def _expose(value: Any) -> Any:
     named = isinstance(value, list) and value and all(isinstance(item, str) for item in value)
-    if value not in ("tools", "whole") and not named:
-        raise wrong('must be "tools", "whole" or a list of names')
+    if value not in ("auto", "tools", "whole") and not named:
+        raise wrong('must be "auto", "tools", "whole" or a list of names')
     return value
 
 
@@ -321,7 +321,8 @@ class AgentEntry(Entry):
 
     ``agent`` may be a list: several agents in one server. ``aliases`` are other names of arguments, for all tools or
     for each of them, or the preset "gaia". ``store`` is a database that several engines share; it means ``persist``.
-    ``label`` is the media type of JSON answers that have none of their own.
+    ``label`` is the media type of JSON answers that have none of their own. ``expose``: the agent's ``tools`` or the
+    agent as a ``whole``; ``auto`` is what it was made for, which for agents of a framework is the whole.
     """
 
     kind = "agent"
@@ -329,7 +330,7 @@ class AgentEntry(Entry):
     agent: Annotated[Any, AfterValidator(_agents)]
     python: Text = ""  # empty: our own interpreter
     params: dict[str, Any] = {}
-    expose: Annotated[Any, AfterValidator(_expose)] = "tools"
+    expose: Annotated[Any, AfterValidator(_expose)] = "auto"
     env: dict[EnvName, Text] = {}
     cwd: Text = ""
     name: Text = ""  # of the server as clients see it, and of its tool where the agent is exposed as a whole

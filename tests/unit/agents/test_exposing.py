@@ -29,6 +29,23 @@ def found(*agents: dict[str, Any], **given: Any) -> Any:
     return tools_of([keeper], settings)
 
 
+def test_the_tools_that_an_agent_uses_itself() -> None:
+    """They are published only where they are asked for, each by itself or beside the agent, without conversations."""
+    inner = agent("dice", "roll", "draw", runs=True, has_inner_tools=True)
+    assert names(inner, expose="tools") == ["roll", "draw"]
+    assert names(inner, expose="whole") == ["dice"]
+    assert names(inner, expose=["*"]) == ["roll", "draw", "dice"]
+    assert names(inner, expose=["dice"]) == ["dice"]
+    assert [tool.converses for tool in found(inner, expose=["roll", "dice"])] == [False, True]
+    keeping = agent("dice", "roll", runs=True, has_inner_tools=True, inner_tools_converse=True)
+    assert [tool.converses for tool in found(keeping, expose="tools")] == [True]
+    none = agent("dice", runs=True, no_tools="it has none")
+    assert names(none) == names(none, expose=["*"]) == ["dice"]
+    with pytest.raises(ExposeError, match=r'expose: tools of dice: it has none; as a single tool it is "whole"'):
+        found(none, expose="tools")
+    assert names(agent("plain", runs=True), expose="tools") == ["plain"]
+
+
 def test_tools_or_the_whole_agent() -> None:
     both = agent("greeter", "greet", "part", runs=True)
     assert names(both) == ["greet", "part"]

@@ -62,7 +62,7 @@ def test_one_name_in_the_environment_is_a_list_of_one() -> None:
         ({"name": 5}, {}, "name must be text"),
         ({"heartbeat": -1}, {}, "heartbeat must be a number"),
         ({"params": []}, {}, "params must be a mapping"),
-        ({"expose": "all"}, {}, 'expose must be "tools", "whole" or a list'),
+        ({"expose": "all"}, {}, 'expose must be "auto", "tools", "whole" or a list'),
         ({"limits": {"turn": 1}}, {}, "limits has no turn"),
         ({"limits": {"turns": True}}, {}, "limits.turns must be a number"),
         ({"aliases": "docker"}, {}, 'there is no preset "docker"; there is gaia'),

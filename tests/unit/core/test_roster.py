@@ -188,7 +188,7 @@ def test_mistakes_are_told_with_their_place(text: str, code: str, line: int, col
         ("url: http://h", "auth: {type: oauth, scopes: ['a b']}", 34, "one scope"),
         ("url: http://h", "headers: {'a b': c}", 15, "not a name that a header"),
         ("url: http://h", 'headers: {A: "b\\nc"}', 18, "must be one line"),
-        ("agent: m:A", "expose: some", 13, '"tools", "whole" or a list'),
+        ("agent: m:A", "expose: some", 13, '"auto", "tools", "whole" or a list'),
         ("agent: m:A", "params: {a: ['${secret:}']}", 18, "does not name a secret"),
         ("agent: []", "", 12, "must name an agent"),
         ("agent: m:A", "aliases: docker", 14, "gaia"),

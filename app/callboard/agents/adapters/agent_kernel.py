@@ -20,10 +20,12 @@ from callboard.agents.contract import (
     Event,
     Failure,
     Link,
+    NoToolsError,
     Text,
     Thought,
     ToolCall,
     ToolReturn,
+    ToolSpec,
     construct,
 )
 
@@ -68,6 +70,9 @@ class KernelAgent(AdaptedAgent):
             completed = True
         finally:
             self._keep(context.conversation, session, completed)
+
+    async def gather_tools(self) -> list[ToolSpec]:
+        raise NoToolsError("Agent Kernel has its tools in the agent of the framework beneath: name that one, or them")
 
     def close_conversation(self, conversation: Conversation) -> None:
         """The kernel's store in memory keeps every session; other stores are their owner's."""

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
+from callboard.agents.adapters import google_adk_tools
 from callboard.agents.adapters.kinds import attachments_of, is_kind, of_objects
 from callboard.agents.contract import (
     AdaptedAgent,
@@ -19,11 +20,13 @@ from callboard.agents.contract import (
     Event,
     Failure,
     Link,
+    NoToolsError,
     Progress,
     Text,
     Thought,
     ToolCall,
     ToolReturn,
+    ToolSpec,
     construct,
 )
 
@@ -57,11 +60,13 @@ class AdkAgent(AdaptedAgent):
     """
 
     can_run = True
+    inner_tools_converse = True  # tools keep their state in the session
 
     def __init__(self, runner: Any) -> None:
         root = runner.agent
         super().__init__(root.name, getattr(root, "description", "") or "")
         self._runner = runner
+        self._tools: dict[str, Any] = {}
         self._lives_in_memory = is_kind(runner.session_service, "google.adk", "InMemorySessionService")
         self._is_structured = getattr(root, "output_schema", None) is not None
         if self._is_structured:
@@ -87,6 +92,32 @@ class AdkAgent(AdaptedAgent):
             yield artifact
         for part in reader.rest():
             yield part
+
+    async def gather_tools(self) -> list[ToolSpec]:
+        root = self._runner.agent
+        if not hasattr(root, "canonical_tools"):
+            raise NoToolsError("only agents with a model have tools; name the one whose tools are meant")
+        self._tools = {tool.name: tool for tool in await root.canonical_tools()}
+        found = [google_adk_tools.spec_of(tool) for tool in self._tools.values()]
+        specs = [spec for spec in found if spec is not None]
+        if not specs:
+            names = ", ".join(self._tools)
+            raise NoToolsError(f"{names} run where the model runs" if names else "it has no tools of its own")
+        return specs
+
+    async def call(self, tool: str, arguments: dict[str, Any], context: Context) -> AsyncIterator[Event]:
+        conversation = context.conversation
+        await self._open(conversation)
+        completed = False
+        try:
+            session = await self._runner.session_service.get_session(**self._address(conversation))
+            called = await google_adk_tools.call(self._runner, session, self._tools[tool], arguments)
+            completed = called.failure is None
+        finally:
+            await self._keep(conversation, completed)
+        for artifact in await self._artifacts(conversation, called.artifacts):
+            yield artifact
+        yield called.failure or called.answer
 
     async def close_conversation(self, conversation: Conversation) -> None:
         """Sessions elsewhere are their owner's; those in memory would stay there for ever."""

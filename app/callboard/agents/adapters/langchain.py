@@ -17,6 +17,7 @@ from callboard.agents.contract import (
     Delta,
     Event,
     Link,
+    NoToolsError,
     Text,
     Thought,
     ToolSpec,
@@ -83,6 +84,9 @@ class Chain(AdaptedAgent):
     async def call(self, tool: str, arguments: dict[str, Any], context: Context) -> AsyncIterator[Event]:
         async for event in self._stream(arguments):
             yield event
+
+    async def gather_tools(self) -> list[ToolSpec]:
+        raise NoToolsError("a chain's tools are its model's to ask for; name the tools themselves, as a list of them")
 
     async def _stream(self, value: Any) -> AsyncIterator[Event]:
         total: Any = None

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
-from callboard.agents.adapters import langgraph_memory
+from callboard.agents.adapters import langgraph_memory, langgraph_tools
 from callboard.agents.adapters.kinds import is_kind, take_params
 from callboard.agents.adapters.langchain import (
     Chain,
@@ -17,6 +17,7 @@ from callboard.agents.adapters.langchain import (
     json_schema,
     jsonable,
     message_parts,
+    schema_of_tool,
     written,
 )
 from callboard.agents.contract import (
@@ -24,6 +25,7 @@ from callboard.agents.contract import (
     Context,
     Data,
     Event,
+    NoToolsError,
     Progress,
     Text,
     ToolCall,
@@ -64,6 +66,7 @@ class Graph(AdaptedAgent):
         super().__init__(graph.get_name() if graph.get_name() != "LangGraph" else "", "")
         self._graph = graph
         self._output_key = output_key
+        self._inner: dict[str, Any] = {}  # tools that it uses itself, while they are published
         schema = json_schema(graph.get_input_jsonschema)
         self._input = Input(schema, input_key)
         self.can_run = self._input.takes_text
@@ -80,8 +83,16 @@ class Graph(AdaptedAgent):
             yield event
 
     async def call(self, tool: str, arguments: dict[str, Any], context: Context) -> AsyncIterator[Event]:
-        async for event in self._answer(None, arguments, context):
+        inner = self._inner.get(tool)
+        events = self._answer(None, arguments, context) if inner is None else langgraph_tools.call(inner, arguments)
+        async for event in events:
             yield event
+
+    async def gather_tools(self) -> list[ToolSpec]:
+        self._inner = langgraph_tools.tools_of(self._graph)
+        if not self._inner:
+            raise NoToolsError("it has no node of tools (ToolNode); name the tools themselves, as a list of them")
+        return [ToolSpec(tool.name, tool.description, schema_of_tool(tool)) for tool in self._inner.values()]
 
     async def _answer(self, request: str | None, value: Any, context: Context) -> AsyncIterator[Event]:
         graph, config = self._conversation(context)

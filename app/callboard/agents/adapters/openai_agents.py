@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import copy
+import json
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
@@ -16,11 +19,13 @@ from callboard.agents.contract import (
     Delta,
     Event,
     Failure,
+    NoToolsError,
     Progress,
     Text,
     Thought,
     ToolCall,
     ToolReturn,
+    ToolSpec,
     construct,
 )
 
@@ -54,6 +59,7 @@ class OpenAIAgent(AdaptedAgent):
         super().__init__(agent.name, agent.handoff_description or "")
         self._agent = agent
         self._options = options
+        self._tools: dict[str, Any] = {}
         if agent.output_type is not None and agent.output_type is not str:
             self.output_schema = of_objects(_output_schema(agent.output_type))
 
@@ -85,6 +91,35 @@ class OpenAIAgent(AdaptedAgent):
         _remember(conversation, result)
         for part in _answer(result):
             yield part
+
+    async def gather_tools(self) -> list[ToolSpec]:
+        functions = [tool for tool in self._agent.tools if is_kind(tool, "agents", "FunctionTool")]
+        free = [tool for tool in functions if not getattr(tool, "needs_approval", False)]
+        if not free:
+            others = ", ".join(tool.name for tool in self._agent.tools)
+            raise NoToolsError(
+                f"{others} cannot be called without the agent" if others else "it has no function tools of its own"
+            )
+        self._tools = {tool.name: _raising(tool) for tool in free}
+        return [ToolSpec(tool.name, tool.description, tool.params_json_schema) for tool in free]
+
+    async def call(self, tool: str, arguments: dict[str, Any], context: Context) -> Any:
+        from agents.tool_context import ToolContext
+
+        given = json.dumps(arguments)
+        within = ToolContext(
+            self._options.get("context"), tool_name=tool, tool_call_id=f"call_{uuid.uuid4().hex}", tool_arguments=given
+        )
+        return await self._tools[tool].on_invoke_tool(within, given)
+
+
+def _raising(tool: Any) -> Any:
+    """A copy of the tool that raises what its function raises, unless its author has said what to answer then."""
+    if getattr(tool, "_use_default_failure_error_function", False):
+        tool = copy.copy(tool)
+        tool._use_default_failure_error_function = False
+        tool._failure_error_function = None
+    return tool
 
 
 def _output_schema(output_type: Any) -> dict[str, Any]:

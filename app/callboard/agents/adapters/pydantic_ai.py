@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
 from callboard.agents.adapters.kinds import attachments_of, family, is_kind, of_objects, parsed, take_params
 from callboard.agents.contract import (
+    TOOL_FAILED,
     AdaptedAgent,
     Blob,
     Context,
@@ -15,12 +18,15 @@ from callboard.agents.contract import (
     Delta,
     Event,
     Failure,
+    NoToolsError,
     Text,
     Thought,
     ToolCall,
     ToolReturn,
+    ToolSpec,
     construct,
 )
+from callboard.agents.parts import events_of
 
 HISTORY = "messages"  # in the conversation: live objects in its memory, JSON in its state
 
@@ -46,6 +52,7 @@ class PydanticAgent(AdaptedAgent):
         super().__init__(getattr(agent, "name", None) or "", _plain(getattr(agent, "description", None)))
         self._agent = agent
         self._deps = _dependencies(agent.deps_type, deps)
+        self._toolset: Any = None  # while its tools are published
         if hasattr(agent, "output_json_schema"):
             self.output_schema = of_objects(agent.output_json_schema())
 
@@ -65,6 +72,56 @@ class PydanticAgent(AdaptedAgent):
                         yield part
                 elif (shown := _shown(event)) is not None:
                     yield shown
+
+    async def gather_tools(self) -> list[ToolSpec]:
+        from pydantic_ai.toolsets import CombinedToolset
+
+        self._toolset = await CombinedToolset(self._agent.toolsets).__aenter__()
+        found = [each.tool_def for each in (await self._toolset.get_tools(self._tool_context(""))).values()]
+        free = [each for each in found if each.kind == "function"]
+        if not free:
+            raise NoToolsError("its tools wait for a person's word" if found else "it has no tools")
+        return [ToolSpec(each.name, each.description or "", each.parameters_json_schema) for each in free]
+
+    async def call(self, tool: str, arguments: dict[str, Any], context: Context) -> AsyncIterator[Event]:
+        from pydantic_ai import ModelRetry
+
+        within = self._tool_context(tool)
+        found = (await self._toolset.get_tools(within))[tool]
+        taken = found.args_validator.validate_json(json.dumps(arguments), context=within.validation_context)
+        try:
+            returned = await self._toolset.call_tool(tool, taken, within, found)
+        except ModelRetry as error:
+            yield Failure(error.message, TOOL_FAILED)
+            return
+        for event in _returned(returned):
+            yield event
+
+    async def shutdown(self) -> None:
+        if self._toolset is not None:
+            await self._toolset.__aexit__(None, None, None)
+
+    def _tool_context(self, tool: str) -> Any:
+        from pydantic_ai import RunContext
+        from pydantic_ai.usage import RunUsage
+
+        called = {"tool_name": tool, "tool_call_id": uuid.uuid4().hex} if tool else {}
+        return RunContext(deps=self._deps, model=self._agent.model, usage=RunUsage(), **called)
+
+
+def _returned(value: Any) -> Iterator[Any]:
+    """What a tool has returned; files stand in it as they are, alone or among other things."""
+    if is_kind(value, "pydantic_ai", "ToolReturn"):
+        yield from _returned(value.return_value)
+        if value.content is not None:
+            yield from _returned(value.content)
+    elif isinstance(value, (list, tuple)) and any(is_kind(each, "pydantic_ai", "BinaryContent") for each in value):
+        for each in value:
+            yield from _returned(each)
+    elif is_kind(value, "pydantic_ai", "BinaryContent"):
+        yield Blob(value.data, value.media_type)
+    else:
+        yield from events_of(value)
 
 
 def _plain(text: Any) -> str:

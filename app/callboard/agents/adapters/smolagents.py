@@ -16,11 +16,13 @@ from callboard.agents.contract import (
     Blob,
     Context,
     Conversation,
+    NoToolsError,
     Progress,
     Text,
     Thought,
     ToolCall,
     ToolReturn,
+    ToolSpec,
     construct,
 )
 
@@ -71,6 +73,19 @@ class SmolAgent(AdaptedAgent):
         smolagents_memory.forget_inputs(agent.memory.steps)
         kept = context.state.setdefault(STEPS, [])
         kept.extend(smolagents_memory.dump(agent.memory.steps[len(kept) :]))
+
+    async def gather_tools(self) -> list[ToolSpec]:
+        from smolagents.models import get_tool_json_schema
+
+        found = [
+            get_tool_json_schema(tool)["function"] for name, tool in self._agent.tools.items() if name != "final_answer"
+        ]
+        if not found:
+            raise NoToolsError("it has no tools of its own")
+        return [ToolSpec(each["name"], each["description"], each["parameters"]) for each in found]
+
+    def call(self, tool: str, arguments: dict[str, Any], context: Context) -> Any:
+        return _answer(self._agent.tools[tool](**arguments, sanitize_inputs_outputs=True))
 
     def close_conversation(self, conversation: Conversation) -> None:
         agent = conversation.memory.pop(TWIN, None)

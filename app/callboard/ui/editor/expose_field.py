@@ -12,7 +12,7 @@ NAMED = "named"
 
 
 class ExposeField(Field):
-    """Edits ``expose``: each function as a tool, the agent as one tool, or only the functions named."""
+    """Edits ``expose``: as the agent was made, each of its tools, the agent as one tool, or only the tools named."""
 
     def __init__(self, label: str) -> None:
         super().__init__(label)
@@ -22,12 +22,13 @@ class ExposeField(Field):
         self.choice = ChoiceField(
             label,
             [
-                ("tools", self.tr("Each function as a tool")),
+                ("auto", self.tr("What the agent was made for")),
+                ("tools", self.tr("Each of its tools")),
                 ("whole", self.tr("The agent as a single tool")),
-                (NAMED, self.tr("Only these functions:")),
+                (NAMED, self.tr("Only these tools:")),
             ],
         )
-        self.names = LinesField(self.tr("Functions, one per line"), placeholder=self.tr("one name on each line"))
+        self.names = LinesField(self.tr("Tools, one per line"), placeholder=self.tr("one name on each line"))
         column.addWidget(self.choice)
         column.addWidget(self.names)
         self.choice.changed.connect(self._show_names)
@@ -43,7 +44,7 @@ class ExposeField(Field):
     def problems(self) -> dict[str, str]:
         """Names must be given where only named functions are exposed."""
         missing = self.choice.state() == NAMED and not self.names.state().strip()
-        return {"": self.tr("Enter at least one function.")} if missing else {}
+        return {"": self.tr("Enter at least one tool.")} if missing else {}
 
     def show_problems(self, problems: Mapping[str, str]) -> list[str]:
         """All stand below the field."""
@@ -51,7 +52,8 @@ class ExposeField(Field):
         return super().show_problems(problems)
 
     def _can_show(self, raw: Any) -> bool:
-        return raw in ("tools", "whole") or (isinstance(raw, list) and all(isinstance(item, str) for item in raw))
+        is_list = isinstance(raw, list) and all(isinstance(item, str) for item in raw)
+        return is_list or raw in ("auto", "tools", "whole")
 
     def _show(self, raw: Any) -> None:
         named = isinstance(raw, list)
@@ -69,7 +71,7 @@ class ExposeField(Field):
         choice = self.choice.state()
         if choice == NAMED:
             return [line.strip() for line in self.names.state().splitlines() if line.strip()]
-        return None if choice == "tools" and self._raw is None else choice
+        return None if choice == "auto" and self._raw is None else choice
 
     def _show_names(self) -> None:
         self.names.setVisible(self.choice.state() == NAMED)
