@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from callboard.core.errors import CallboardError
 from callboard.system.file_lock import FileLock
+from callboard.system.memory import keep_freed_memory
 from callboard.system.paths import Paths, find_paths
 
 log = logging.getLogger("callboard.engine")
@@ -21,6 +22,7 @@ STOP_SECONDS = 5.0  # what a log-out or a shutdown of the system leaves
 
 def main(argv: Sequence[str] = ()) -> int:
     """Run the engine until a signal to end or the control API's quit. Exit code 0, or 1 if it could not start."""
+    keep_freed_memory()
     paths = find_paths()
     try:
         _make_folders(paths)

@@ -38,7 +38,8 @@ class OutputPipe:
     """Reads what a child writes and hands it on in raw chunks, as they come.
 
     Owns the descriptor. ``on_data`` and ``on_end`` are called on the loop; an exception of ``on_data`` is logged and
-    reading goes on. ``burst``: read on at once when a chunk was full (large results), at most 1 MiB more each time.
+    reading goes on. ``burst``: read on at once when a chunk was full (large results), at most 1 MiB more each time, and
+    expect more large ones until a chunk is small again.
     """
 
     def __init__(
@@ -54,6 +55,9 @@ class OutputPipe:
         self._on_data = on_data
         self._on_end = on_end
         self._burst = burst
+        # Small first: where memory of such a size is mapped anew each time, a buffer of a megabyte for each short line
+        # costs fifteen times as much as the read itself.
+        self._size = _SMALL_READ
         self._paused = False
         self.ended = False
         os.set_blocking(descriptor, False)
@@ -82,26 +86,28 @@ class OutputPipe:
         self._on_end()
 
     def _readable(self) -> None:
-        data = self._read(_SMALL_READ)
-        if self._burst and len(data) == _SMALL_READ and not self._paused and not self.ended:
-            self._read(_LARGE_READ)
+        size = self._size
+        count = self._read(size)
+        if self._burst:
+            self._size = _LARGE_READ if count >= _SMALL_READ else _SMALL_READ
+            if count == size and not self._paused and not self.ended:
+                self._read(_LARGE_READ)
 
-    def _read(self, size: int) -> bytes:
-        # Small first: a buffer of a megabyte for each short line costs fifteen times as much as the read itself.
+    def _read(self, size: int) -> int:
         try:
             data = os.read(self._descriptor, size)
         except BlockingIOError:
-            return b""
+            return 0
         except OSError:
             data = b""
         if not data:
             self.close()
-            return data
+            return 0
         try:
             self._on_data(data)
         except Exception:
             _logger.exception("Output of a child process could not be handled")
-        return data
+        return len(data)
 
 
 class InputPipe:

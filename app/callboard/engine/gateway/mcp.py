@@ -28,6 +28,7 @@ from callboard.engine.relay.envelope import (
     Envelope,
     Raw,
     answer_bytes,
+    check_utf8,
     decode_envelope,
     decode_json,
     decode_params,
@@ -92,8 +93,7 @@ class McpEndpoint:
             await _refuse(send, 415, INVALID_REQUEST, "Content-Type must be application/json")
             return
         try:
-            if not body.isascii():
-                body.decode()
+            check_utf8(body)
             envelope = decode_envelope(body)
         except msgspec.ValidationError as error:
             batch = body.lstrip()[:1] == b"["

@@ -5,6 +5,7 @@ unknown members and the order of keys survive. A :class:`msgspec.Raw` keeps the 
 what is kept for long.
 """
 
+import codecs
 import re
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ _params = msgspec.json.Decoder(Params | None)
 _ESCAPE: Final = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
 )
+_PIECE: Final = 32 * 1024  # bytes that are looked at together in search of what is not UTF-8
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
 
@@ -57,6 +59,20 @@ def decode_envelope(message: bytes | bytearray | memoryview) -> Envelope:
 
 def _without_half(escape: "re.Match[bytes]") -> bytes:
     return b"\\ufffd" if escape[1] is not None else escape[0]
+
+
+def check_utf8(message: bytes) -> None:
+    """Raise UnicodeDecodeError for what is not UTF-8, which :func:`decode_envelope` does not look at everywhere.
+
+    In pieces: Python has no check without the text, and a text as large as the message, in memory that the system
+    maps anew each time, costs several times as much as the check.
+    """
+    if message.isascii():
+        return
+    view, size, done = memoryview(message), len(message), 0
+    while done < size:
+        end = done + _PIECE
+        done += codecs.utf_8_decode(view[done:end], "strict", end >= size)[1]
 
 
 def decode_params(raw: Raw | bytes) -> Params:

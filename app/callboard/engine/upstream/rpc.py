@@ -33,6 +33,7 @@ from callboard.engine.relay.envelope import (
     Raw,
     answer_bytes,
     answer_of,
+    check_utf8,
     decode_envelope,
     decode_json,
     decode_params,
@@ -189,8 +190,7 @@ class RpcConnection:
         there that names no id of ours (some servers err so) is the answer to that request.
         """
         self.last_heard = monotonic()
-        if not message.isascii():
-            message = _as_utf8(message)
+        message = _as_utf8(message)
         try:
             envelope = decode_envelope(message)
         except msgspec.DecodeError:
@@ -394,7 +394,7 @@ class RpcConnection:
 def _as_utf8(message: bytes) -> bytes:
     """The message, with U+FFFD for what is not UTF-8."""
     try:
-        message.decode()
+        check_utf8(message)
     except UnicodeDecodeError:
         return message.decode("utf-8", "replace").encode()
     return message

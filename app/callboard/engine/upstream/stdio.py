@@ -144,8 +144,12 @@ class LineSplitter:
 
     def feed(self, chunk: bytes) -> None:
         """Take the next chunk."""
-        if b"\n" not in chunk:
+        end = chunk.find(b"\n")
+        if end < 0:
             self._keep(chunk)
+            return
+        if end == len(chunk) - 1 and not self._parts and not self._dropping:
+            self._on_line(chunk[:-1])  # one whole line, as most are
             return
         first, *rest = chunk.split(b"\n")
         last = rest.pop()
