@@ -49,7 +49,7 @@ class Reader:
         """One call with its payloads; raises ``not-found``."""
         row = self._ask(
             lambda connection: connection.execute(
-                f"SELECT {table.COLUMNS} FROM calls WHERE id = ?", (call_id,)
+                f"SELECT {table.ROW_COLUMNS} FROM calls WHERE id = ?", (call_id,)
             ).fetchone()
         )
         if row is None:
@@ -57,8 +57,8 @@ class Reader:
         *_, arguments, result, arguments_cut, result_cut = row
         return CallDetail(
             **msgspec.structs.asdict(_view(row)),
-            arguments=arguments or "",
-            result=result or "",
+            arguments=(arguments or b"").decode("utf-8", "replace"),
+            result=(result or b"").decode("utf-8", "replace"),
             arguments_cut=bool(arguments_cut),
             result_cut=bool(result_cut),
         )

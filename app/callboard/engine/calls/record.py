@@ -109,8 +109,8 @@ class Row(NamedTuple):
     request_bytes: int
     response_bytes: int
     error: str
-    arguments: str | None  # None: leave what is stored
-    result: str | None
+    arguments: bytes | None  # UTF-8; None: leave what is stored
+    result: bytes | None
     arguments_cut: bool
     result_cut: bool
 

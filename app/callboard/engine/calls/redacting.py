@@ -38,19 +38,19 @@ def stored(record: CallRecord, redact: Redact, limits: Limits) -> Row:
     )
 
 
-def _payload(payload: bytes | None, record: CallRecord, redact: Redact, bound: int) -> tuple[str | None, bool]:
+def _payload(payload: bytes | None, record: CallRecord, redact: Redact, bound: int) -> tuple[bytes | None, bool]:
     """A payload as stored, and whether something of it is missing."""
     if payload is None:
         return None, False
     if not payload:
-        return "", record.cut
+        return b"", record.cut
     masked = redact(payload)
     torn = len(payload) >= bound + OVERHANG
     if torn:
         # a secret torn by the copy's end would stand here unmasked, in its last bytes
         masked = masked[: max(0, len(masked) - OVERHANG)]
     kept = cut_utf8(masked, bound)
-    return kept.decode("utf-8", "replace"), torn or len(kept) < len(masked)
+    return kept, torn or len(kept) < len(masked)
 
 
 def _masked(text: str, redact: Redact) -> str:

@@ -1,7 +1,8 @@
 """The one table of the call log, in SQL. Functions here work on any connection and know no policy."""
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,8 @@ COLUMNS: Final = (
     " arguments, result, arguments_cut, result_cut"
 )
 VIEW_COLUMNS: Final = COLUMNS.partition(", arguments,")[0]
+# Payloads go in and come out as bytes: to make text of them, and bytes again for SQLite, would cost more than to write.
+ROW_COLUMNS: Final = f"{VIEW_COLUMNS}, CAST(arguments AS BLOB), CAST(result AS BLOB), arguments_cut, result_cut"
 
 # The payloads stand last: what does not fit a page goes to overflow pages, which a scan of the rest never reads.
 # `gap` holds one row once ids are missing inside the log; without one, positions are computed from ids.
@@ -29,12 +32,23 @@ CREATE TABLE gap (id INTEGER PRIMARY KEY);
 PRAGMA user_version = {VERSION};
 """
 
-_UPSERT: Final = f"""
-INSERT INTO calls ({COLUMNS}) VALUES ({", ".join("?" * len(Row._fields))})
+_PAYLOADS: Final = ("arguments", "result")
+_VALUES: Final = ", ".join("CAST(? AS TEXT)" if name in _PAYLOADS else "?" for name in Row._fields)
+
+
+def _upsert_of(count: int) -> str:
+    return f"""
+INSERT INTO calls ({COLUMNS}) VALUES {", ".join([f"({_VALUES})"] * count)}
 ON CONFLICT (id) DO UPDATE SET status = excluded.status, duration_ms = excluded.duration_ms,
     response_bytes = excluded.response_bytes, error = excluded.error,
     result = excluded.result, result_cut = excluded.result_cut
 """
+
+
+# After each statement the thread must win Python's lock again, against the loop that serves calls: many calls in one
+# statement disturb the loop less. By their number, the largest first; 64 calls take 960 of SQLite's 999 variables.
+_UPSERTS: Final = tuple((count, _upsert_of(count)) for count in (64, 8, 1))
+_TOGETHER: Final = 256 * 1024  # bytes of payload that one statement is given at most, as it holds a copy of them
 
 
 def connect_file(path: Path, busy: float) -> sqlite3.Connection:
@@ -84,11 +98,18 @@ class NewerVersionError(sqlite3.DatabaseError):
     """The file was made by a newer Callboard."""
 
 
-def upsert(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
+def upsert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
     """Write calls in one transaction; a call that stands there already gets its outcome."""
+    payload = sum(len(row.arguments or b"") + len(row.result or b"") for row in rows)
     connection.execute("BEGIN IMMEDIATE")
     try:
-        connection.executemany(_UPSERT, rows)
+        done = 0
+        for count, statement in _UPSERTS:
+            if count > 1 and payload * count > _TOGETHER * len(rows):
+                continue
+            while done + count <= len(rows):
+                connection.execute(statement, [*chain.from_iterable(rows[done : done + count])])
+                done += count
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -141,8 +162,8 @@ def used_bytes(connection: sqlite3.Connection) -> tuple[int, int]:
 
 def copy_into(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
     """Write all calls of one log into another one, and note the gap that may lie before them."""
-    rows = source.execute(f"SELECT {COLUMNS} FROM calls ORDER BY id")
+    rows = source.execute(f"SELECT {ROW_COLUMNS} FROM calls ORDER BY id")
     newest = bounds(target)[1]
-    upsert(target, (Row(*row) for row in rows))
+    upsert(target, [Row(*row) for row in rows])
     if newest and not target.execute("SELECT 1 FROM calls WHERE id = ?", (newest + 1,)).fetchone():
         target.execute("INSERT OR IGNORE INTO gap VALUES (1)")

@@ -141,12 +141,26 @@ def test_answers_agree_with_a_plain_list(
     try:
         for n, step in enumerate(steps, start=1):
             new = Row(
-                n, float(n), "c", step.server, "tools/call", "t", step.status, 1.0, 0, 0, "", f"{n}", "", False, False
+                n,
+                float(n),
+                "c",
+                step.server,
+                "tools/call",
+                "t",
+                step.status,
+                1.0,
+                0,
+                0,
+                "",
+                b"%d" % n,
+                b"",
+                False,
+                False,
             )
             running = [row for row in rows if row.status == "running"]
             changed = [new]
             if step.ends < len(running):
-                changed.append(running[step.ends]._replace(status="failed", arguments=None, result="7"))
+                changed.append(running[step.ends]._replace(status="failed", arguments=None, result=b"7"))
             store.write(changed)
             for row in changed:
                 if row.arguments is None:
@@ -167,5 +181,5 @@ def _matches(row: Row, wanted: Filter) -> bool:
     return (
         wanted.server in ("", row.server)
         and wanted.status in ("", row.status)
-        and wanted.text in (row.arguments or "") + (row.result or "")
+        and wanted.text.encode() in (row.arguments or b"") + (row.result or b"")
     )
