@@ -113,7 +113,9 @@ class OutputPipe:
 class InputPipe:
     """Writes to a child without ever waiting; what the pipe does not take is kept. Owns the descriptor.
 
-    ``on_broken`` is called, at most once, when the child has closed its end.
+    What is written first in a turn of the loop leaves at once, the rest of it together at the end: a child that is sent
+    many requests at once is not woken up for each. ``on_broken`` is called, at most once, when the child has closed
+    its end.
     """
 
     def __init__(self, descriptor: int, on_broken: Callable[[], None]) -> None:
@@ -121,6 +123,8 @@ class InputPipe:
         self._descriptor = descriptor
         self._on_broken = on_broken
         self._pending = bytearray()
+        self._holding = False  # something was written in this turn, or the pipe is full
+        self._full = False
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._closing = False
         self.closed = False
@@ -138,13 +142,12 @@ class InputPipe:
         """Write all of ``data`` in order; silently dropped when the child has closed its end."""
         if self._closing or self.closed:
             return
-        if self._pending:
+        if self._holding:
             self._pending += data
             return
-        written = self._try_write(data)
-        if written < len(data):
-            self._pending += memoryview(data)[written:]
-            self._loop.add_writer(self._descriptor, self._writable)
+        self._holding = True
+        self._pending += memoryview(data)[self._try_write(data) :]
+        self._loop.call_soon(self._flush)
 
     async def drain(self) -> None:
         """Return once less than 256 KiB is pending, or the pipe is closed."""
@@ -165,21 +168,34 @@ class InputPipe:
             return
         self.closed = True
         self._loop.remove_reader(self._descriptor)
-        if self._pending:
-            self._loop.remove_writer(self._descriptor)
+        self._watch(False)
         self.left = len(self._pending) + _unread(self._descriptor)
         self._pending.clear()
         os.close(self._descriptor)
         self._wake()
 
-    def _writable(self) -> None:
-        del self._pending[: self._try_write(self._pending)]
-        if not self._pending and not self.closed:
-            self._loop.remove_writer(self._descriptor)
+    def _flush(self) -> None:
+        if self._pending:
+            del self._pending[: self._try_write(self._pending)]
+        if self.closed:
+            return
+        if not self._pending:
+            self._holding = False
+            self._watch(False)
             if self._closing:
                 self.close()
+        else:
+            self._watch(True)
         if len(self._pending) <= _LOW_WATER:
             self._wake()
+
+    def _watch(self, full: bool) -> None:
+        """Flush as soon as a full pipe takes more."""
+        if full and not self._full:
+            self._loop.add_writer(self._descriptor, self._flush)
+        elif self._full and not full:
+            self._loop.remove_writer(self._descriptor)
+        self._full = full
 
     def _break(self) -> None:
         if not self.closed:

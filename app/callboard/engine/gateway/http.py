@@ -1,6 +1,6 @@
 """Plain ASGI: the few shapes of answers that the engine's HTTP front gives."""
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -12,7 +12,12 @@ Message = MutableMapping[str, Any]
 HttpScope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+App = Callable[[HttpScope, Receive, Send], Awaitable[None]]
 Headers = dict[bytes, bytes]
+Piece = bytes | memoryview
+
+WHOLE: Final = "callboard.response"
+"""A message besides ASGI's own: a whole answer, as ``status``, ``headers`` and the pieces of its ``body``."""
 
 MAX_BODY: Final = 64 * 1024 * 1024
 JSON: Final = (b"content-type", b"application/json")
@@ -89,16 +94,12 @@ def status_of(error: CallboardError) -> int:
     return STATUS.get(error.code, 422)
 
 
-async def respond(send: Send, status: int, body: bytes = b"", headers: Iterable[tuple[bytes, bytes]] = (JSON,)) -> None:
-    """Send a whole answer."""
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [*headers, (b"content-length", b"%d" % len(body))],
-        }
-    )
-    await send({"type": "http.response.body", "body": body})
+async def respond(
+    send: Send, status: int, body: bytes | Sequence[Piece] = b"", headers: Iterable[tuple[bytes, bytes]] = (JSON,)
+) -> None:
+    """Send a whole answer; its body may come in pieces, which large ones need not be copied for."""
+    pieces = (body,) if isinstance(body, bytes) else body
+    await send({"type": WHOLE, "status": status, "headers": headers, "body": pieces})
 
 
 async def respond_error(send: Send, error: CallboardError, *, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:

@@ -28,6 +28,7 @@ from callboard.engine.relay.envelope import (
     Envelope,
     Raw,
     answer_bytes,
+    answer_pieces,
     check_utf8,
     decode_envelope,
     decode_json,
@@ -249,7 +250,7 @@ class McpEndpoint:
         status = exchange.http_status
         if exchange.modern and answer.error is not None:
             status = _ERROR_STATUS.get(error_code(answer), 200)
-        await respond(send, status, answer_bytes(exchange.request_id, answer))
+        await respond(send, status, answer_pieces(exchange.request_id, answer))
 
     async def _stream(self, exchange: Exchange, send: Send) -> None:
         if isinstance(exchange.asker, Session):

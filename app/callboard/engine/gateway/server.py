@@ -12,7 +12,7 @@ from uvicorn.config import Config
 
 from callboard.core.errors import CallboardError
 from callboard.engine.gateway.address import LOOPBACK_ADDRESS
-from callboard.engine.gateway.joined_writes import GatewayProtocol
+from callboard.engine.gateway.protocol import GatewayProtocol
 from callboard.engine.tasks import cancel_and_wait
 
 log = logging.getLogger(__name__)

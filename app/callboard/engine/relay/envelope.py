@@ -122,9 +122,14 @@ def answer_of(envelope: Envelope) -> Answer | None:
 
 def answer_bytes(request_id: bytes, answer: Answer) -> bytes:
     """An answer to the request whose id is the raw JSON ``request_id``."""
+    return b"".join(answer_pieces(request_id, answer))
+
+
+def answer_pieces(request_id: bytes, answer: Answer) -> tuple[bytes | memoryview, ...]:
+    """The same, not yet put together."""
     if answer.error is not None:
-        return b"".join((b'{"jsonrpc":"2.0","id":', request_id, b',"error":', answer.error, b"}"))
-    return b"".join((b'{"jsonrpc":"2.0","id":', request_id, b',"result":', answer.result or b"{}", b"}"))
+        return b'{"jsonrpc":"2.0","id":', request_id, b',"error":', memoryview(answer.error), b"}"
+    return b'{"jsonrpc":"2.0","id":', request_id, b',"result":', memoryview(answer.result or b"{}"), b"}"
 
 
 def error_answer(code: int, message: str, data: Any = None) -> Answer:

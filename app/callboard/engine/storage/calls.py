@@ -127,8 +127,8 @@ class DatabaseCalls:
             row = row._replace(arguments=before.arguments, arguments_cut=before.arguments_cut)
         if self._payload > self.limits.backlog:
             row = row._replace(
-                arguments=row.arguments and "",
-                result=row.result and "",
+                arguments=row.arguments and b"",
+                result=row.result and b"",
                 arguments_cut=row.arguments_cut or bool(row.arguments),
                 result_cut=row.result_cut or bool(row.result),
             )
@@ -224,12 +224,16 @@ _UPSERT: Final = _upsert()
 
 
 def _values(row: Row, base: int, engine: str) -> dict[str, Any]:
-    values = {
-        name: value.encode("utf-8", "replace").decode().replace("\0", "\ufffd") if isinstance(value, str) else value
-        for name, value in row._asdict().items()
-    }
+    values = {name: _storable(value) for name, value in row._asdict().items()}
     return {**values, "id": base + row.id, "engine": engine}
 
 
+def _storable(value: object) -> object:
+    """A text as PostgreSQL takes it: without lone surrogates and NUL; payloads come as bytes."""
+    if isinstance(value, str):
+        value = value.encode("utf-8", "replace")
+    return value.decode("utf-8", "replace").replace("\0", "\ufffd") if isinstance(value, bytes) else value
+
+
 def _payload(row: Row) -> int:
-    return len(row.arguments or "") + len(row.result or "")
+    return len(row.arguments or b"") + len(row.result or b"")

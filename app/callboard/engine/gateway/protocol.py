@@ -1,0 +1,193 @@
+"""HTTP/1.1 as the gateway speaks it: uvicorn's protocol, with a shorter way from request to answer.
+
+A call's way through uvicorn costs as much as all that the gateway does with it: checks of header values that are ours,
+a timer started and stopped for each answer, an answer in two writes. What stays uvicorn's: parsing, what becomes of
+bad requests, pipelining, flow control and the end of connections.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import unquote
+
+import httptools
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from callboard.engine.gateway.http import WHOLE, App, HttpScope, Message, Piece
+
+log = logging.getLogger(__name__)
+
+_LARGE: Final = 32 * 1024  # bytes from which an answer's pieces are not put together first
+
+_STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+
+
+class GatewayProtocol(HttpToolsProtocol):
+    """One connection. Engine loop only."""
+
+    cycle: "Cycle | None"  # type: ignore[assignment]
+
+    # idle connections: one timer for the life of the connection, which looks when the last answer was
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client connected."""
+        super().connection_made(transport)
+        self._idle_since = self.loop.time()
+        self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._look_if_idle)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client, or we, closed the connection."""
+        self._idle_timer.cancel()
+        super().connection_lost(exc)
+
+    def _look_if_idle(self) -> None:
+        answering = self.cycle is not None and not self.cycle.response_complete
+        left = self.timeout_keep_alive - (0.0 if answering else self.loop.time() - self._idle_since)
+        if left > 0:
+            self._idle_timer = self.loop.call_later(left, self._look_if_idle)
+        else:
+            self.transport.close()
+
+    # requests
+
+    def on_message_begin(self) -> None:
+        """A request begins to arrive."""
+        self.url = b""
+        self.expect_100_continue = False
+        self.headers = []
+
+    def on_headers_complete(self) -> None:
+        """Answer the request, once the one before it on this connection is answered; its body may still be coming."""
+        url = httptools.parse_url(self.url)
+        path = url.path.decode("ascii")
+        scope: HttpScope = {
+            "type": "http",
+            "method": self.parser.get_method().decode("ascii"),
+            "path": unquote(path) if "%" in path else path,
+            "query_string": url.query or b"",
+            "headers": self.headers,
+        }
+        previous, cycle = self.cycle, Cycle(self, scope)
+        self.cycle = cycle
+        if previous is None or previous.response_complete:
+            self._start_asgi_task(cycle, self.app)  # type: ignore[arg-type]
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cycle, self.app))  # type: ignore[arg-type]
+
+    def on_response_complete(self) -> None:
+        """An answer is written: read on, and answer a request that came meanwhile."""
+        if self.transport.is_closing():
+            return
+        self._idle_since = self.loop.time()
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+
+
+class Cycle:
+    """One request and its answer, as ASGI has them; uvicorn's protocol fills in the body and tells of disconnection.
+
+    Besides ASGI's messages :meth:`send` takes one that is a whole answer (see ``WHOLE``), which it sends in one piece.
+    """
+
+    __slots__ = (
+        "_flow",
+        "_may_continue",
+        "_protocol",
+        "_scope",
+        "_started",
+        "body",
+        "disconnected",
+        "keep_alive",
+        "message_event",
+        "more_body",
+        "response_complete",
+    )
+
+    def __init__(self, protocol: GatewayProtocol, scope: HttpScope) -> None:
+        self._protocol = protocol
+        self._flow: FlowControl = protocol.flow
+        self._scope = scope
+        self._may_continue = protocol.expect_100_continue
+        self._started = False
+        self.keep_alive = protocol.parser.should_keep_alive()
+        self.body = bytearray()
+        self.more_body = True
+        self.message_event = asyncio.Event()
+        self.disconnected = False
+        self.response_complete = False
+
+    async def run_asgi(self, app: App) -> None:
+        """Let the application answer; what it fails to answer is an error of ours."""
+        try:
+            await app(self._scope, self.receive, self.send)
+        except Exception:
+            log.exception("A request to %s could not be answered", self._scope["path"])
+            if not self._started:
+                self.keep_alive = False
+                await self.send({"type": WHOLE, "status": 500, "headers": (), "body": ()})
+        finally:
+            if not self.response_complete:
+                self._protocol.transport.close()
+
+    async def receive(self) -> Message:
+        """The part of the body that has come, or the client's going away; see ASGI."""
+        if self._may_continue:
+            self._may_continue = False
+            self._protocol.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if not self.disconnected and not self.response_complete:
+            self._flow.resume_reading()
+            await self.message_event.wait()
+            self.message_event.clear()
+        if self.disconnected or self.response_complete:
+            return {"type": "http.disconnect"}
+        body, self.body = bytes(self.body), bytearray()
+        return {"type": "http.request", "body": body, "more_body": self.more_body}
+
+    async def send(self, message: Message) -> None:
+        """Take a whole answer, or the beginning or a part of one. Waits while the client does not read."""
+        if self._flow.write_paused and not self.disconnected:
+            await self._flow.drain()
+        if self.disconnected or self.response_complete:
+            return
+        transport = self._protocol.transport
+        if message["type"] == WHOLE:
+            self._started = True
+            body: Sequence[Piece] = message["body"]
+            size = sum(map(len, body))
+            head = self._head(message, b"content-length: %d\r\n" % size)
+            if self._scope["method"] == "HEAD":
+                transport.write(head)
+            elif size < _LARGE:
+                transport.write(b"".join((head, *body)))
+            else:
+                transport.writelines((head, *body))
+            self._complete()
+        elif not self._started:
+            self._started = True
+            transport.write(self._head(message, b"transfer-encoding: chunked\r\n"))
+        else:
+            part = message.get("body", b"")
+            last = b"" if message.get("more_body") else b"0\r\n\r\n"
+            transport.write(b"%x\r\n%b\r\n%b" % (len(part), part, last) if part else last)
+            if last:
+                self._complete()
+
+    def _head(self, message: Message, length: bytes) -> bytes:
+        """Status line and headers. Names and values are the gateway's own and are not looked at again."""
+        lines = [_STATUS_LINES[message["status"]]]
+        for name, value in message["headers"]:
+            lines += (name, b": ", value, b"\r\n")
+        lines += (length, b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n")
+        return b"".join(lines)
+
+    def _complete(self) -> None:
+        self.response_complete = True
+        self.message_event.set()
+        if not self.keep_alive:
+            self._protocol.transport.close()
+        self._protocol.on_response_complete()
