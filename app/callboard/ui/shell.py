@@ -35,11 +35,12 @@ from callboard.ui.tray_icons import TrayIcons
 
 if TYPE_CHECKING:
     from callboard.ui.calls_page import CallsPage
+    from callboard.ui.clients.page import ClientsPage
     from callboard.ui.editor.editor import ServerEditor
     from callboard.ui.servers_page import ServersPage
 
 TRAY_WAIT_MS = 6_000  # how long a tray may take to come (at log-in) or to come back (its panel restarts)
-LATER = ("servers_page", "editor.editor", "calls_page")  # loaded after the first paint, in a thread
+LATER = ("servers_page", "editor.editor", "calls_page", "clients.page")  # loaded after the first paint, in a thread
 
 
 class Shell(QObject):
@@ -121,6 +122,7 @@ class Shell(QObject):
         pages = [
             Page("servers", self.tr("Servers"), lambda: self.servers_page, "servers"),
             Page("calls", self.tr("Calls"), lambda: self.calls_page, "calls"),
+            Page("clients", self.tr("Clients"), lambda: self.clients_page, "key"),
             Page("welcome", self.tr("Welcome"), self._make_welcome),
         ]
         window = MainWindow(self.link, self.actions, self.theme, self.icons, self._settings, pages)
@@ -143,6 +145,13 @@ class Shell(QObject):
         from callboard.ui.calls_page import CallsPage
 
         return CallsPage(self.link, self.actions, self.theme, self.icons, self._settings)
+
+    @cached_property
+    def clients_page(self) -> "ClientsPage":
+        """The page of clients and profiles."""
+        from callboard.ui.clients.page import ClientsPage
+
+        return ClientsPage(self.link, self.actions, self.theme, self.icons, self._settings)
 
     @cached_property
     def editor(self) -> "ServerEditor":
@@ -173,7 +182,7 @@ class Shell(QObject):
         for module in LATER:
             await asyncio.to_thread(importlib.import_module, f"callboard.ui.{module}")
         _ = self.editor
-        for key in ("servers", "calls"):
+        for key in ("servers", "calls", "clients"):
             await asyncio.sleep(0)
             self.window.prepare_page(key)
         from callboard.ui.network_watch import NetworkWatch

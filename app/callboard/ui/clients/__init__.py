@@ -1,0 +1,1 @@
+"""The page of clients: what each may use, and profiles."""
