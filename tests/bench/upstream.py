@@ -1,18 +1,34 @@
 """A light MCP server on stdio (standard library only), so that what is measured is what stands before it.
 
-upstream.py --name NAME [--tools N]     tools tool_0 ... tool_N-1; each returns a text of {"size": bytes}
+upstream.py --name NAME [--tools N] [--stderr MB]    tools tool_0 ... tool_N-1; each returns a text of {"size": bytes}
+--stderr MB     writes so many megabytes a second on stderr, from a thread, in lines of 100 bytes
 """
 
 import argparse
 import json
+import os
 import sys
+import threading
+import time
+
+
+def flood(megabytes):
+    chunk = (b"x" * 99 + b"\n") * 1000
+    began, written = time.monotonic(), 0
+    while True:
+        os.write(2, chunk)
+        written += len(chunk)
+        time.sleep(max(0.0, began + written / (megabytes * 1e6) - time.monotonic()))
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--name", default="upstream")
     parser.add_argument("--tools", type=int, default=1)
+    parser.add_argument("--stderr", type=int, default=0)
     options = parser.parse_args()
+    if options.stderr:
+        threading.Thread(target=flood, args=(options.stderr,), daemon=True).start()
     properties = {"size": {"type": "integer", "description": "bytes of the text"}}
     tools = [
         {

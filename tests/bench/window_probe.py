@@ -1,10 +1,12 @@
 """The window as it ships, with a timer beside it that notes each gap of its loop.
 
-window_probe.py PAGE     opens the page, runs until SIGTERM; prints one line for each gap: its end on the monotonic
-                         clock, its length, and how much of it this thread was at work, in seconds
+window_probe.py PAGE [SERVER]    opens the page, and the log of a server; runs until SIGTERM; prints one line for each
+                                 gap: its end on the monotonic clock, its length, and how much of it this thread was
+                                 at work, in seconds
 """
 
 import asyncio
+import functools
 import signal
 import sys
 import time
@@ -62,6 +64,8 @@ def main() -> int:
         shell = Shell(app, paths, EngineChild(paths), background=False, first_start=False)
         shell.take_signals(runner.get_loop())
         shell.window.open_page(sys.argv[1])
+        for server in filter(None, sys.argv[2:]):
+            shell.link.connected.connect(functools.partial(shell.actions.show_log, server))
         app.paletteReplaced.connect(shell.theme.follow_system)
         code = runner.run(shell.run())
     watch.stop()

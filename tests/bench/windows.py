@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.bench.engine import Api, Home, running_engine, temporary_home, upstream_entry
+from tests.bench.engine import Api, Engine, Home, running_engine, temporary_home, upstream_entry
 from tests.bench.figures import Figure, Unavailable
 from tests.bench.load import Session, drive
 from tests.bench.processes import child, wait_for
@@ -106,7 +106,7 @@ def stall() -> list[Figure]:
 
 
 @dataclass(frozen=True)
-class _Gaps:
+class Gaps:
     """Gaps of the loop in a span of time: the longest, the most work in one (seconds), and how many are over 50 ms."""
 
     longest: float
@@ -114,40 +114,53 @@ class _Gaps:
     over: int
 
 
-def _stalls(page: str) -> tuple[_Gaps, _Gaps]:
+def _stalls(page: str) -> tuple[Gaps, Gaps]:
     """Gaps of the window from the first paint on, while it connects, and gaps under load."""
     late = {f"late-{number}": {**LOCAL_TOOLS, "start": "manual"} for number in range(3)}
-    probe = [sys.executable, str(Path(__file__).with_name("window_probe.py")), page]
+    with running_engine({"up": upstream_entry("up"), **late}) as engine, watched_window(engine, page) as window:
+        session = Session(f"{engine.url}/servers/up/mcp", engine.token())
+        loaded = time.monotonic()
+        for name in late:
+            engine.api.post(f"/servers/{name}/start")
+        drive(session.url, session.call("tool_0", 200), connections=1, seconds=LOAD_SECONDS, rate=CALLS_A_SECOND)
+        engine.wait_until_ready(*late)
+        return window.gaps(window.painted, loaded), window.gaps(loaded, time.monotonic())
+
+
+class WatchedWindow:
+    """A window whose loop is watched. ``painted``: when it was first painted, on the monotonic clock."""
+
+    def __init__(self, output: Path, painted: float) -> None:
+        self._output = output
+        self.painted = painted
+
+    def gaps(self, begin: float, end: float) -> Gaps:
+        """The gaps between two moments of the monotonic clock."""
+        texts = self._output.read_text().splitlines(keepends=True)
+        lines = [tuple(map(float, line.split())) for line in texts if line[:1].isdigit() and line.endswith("\n")]
+        found = [line for line in lines if begin <= line[0] <= end]
+        return Gaps(
+            max((gap for _, gap, _ in found), default=0.0),
+            max((worked for _, _, worked in found), default=0.0),
+            sum(gap > 0.05 for _, gap, _ in found),
+        )
+
+
+@contextlib.contextmanager
+def watched_window(engine: Engine, page: str, log: str = "") -> Iterator[WatchedWindow]:
+    """A window on a screen of its own, beside an engine, at rest; ``log`` names the server whose log it shows."""
+    probe = [sys.executable, str(Path(__file__).with_name("window_probe.py")), page, log]
+    output = engine.home.folder / "gaps.txt"
     with (
         desktop_session() as desktop,
         tray(desktop),
         _watch(desktop) as screen,
-        running_engine({"up": upstream_entry("up"), **late}) as engine,
+        child(probe, {**desktop.environment, **engine.home.environment}, output),
     ):
-        engine.wait_until_ready("up")
-        output = engine.home.folder / "gaps.txt"
-        with child(probe, {**desktop.environment, **engine.home.environment}, output):
-            _, painted = screen.wait_for_window(WAIT_SECONDS)
-            wait_for(desktop.has_tray_icon, "the icon in the tray")
-            time.sleep(SETTLE_SECONDS)
-            session = Session(f"{engine.url}/servers/up/mcp", engine.token())
-            loaded = time.monotonic()
-            for name in late:
-                engine.api.post(f"/servers/{name}/start")
-            drive(session.url, session.call("tool_0", 200), connections=1, seconds=LOAD_SECONDS, rate=CALLS_A_SECOND)
-            engine.wait_until_ready(*late)
-            ended = time.monotonic()
-        lines = [tuple(map(float, line.split())) for line in output.read_text().splitlines() if line[:1].isdigit()]
-    return _gaps(lines, painted, loaded), _gaps(lines, loaded, ended)
-
-
-def _gaps(lines: list[tuple[float, ...]], begin: float, end_: float) -> _Gaps:
-    found = [line for line in lines if begin <= line[0] <= end_]
-    return _Gaps(
-        max((gap for _, gap, _ in found), default=0.0),
-        max((worked for _, _, worked in found), default=0.0),
-        sum(gap > 0.05 for _, gap, _ in found),
-    )
+        _, painted = screen.wait_for_window(WAIT_SECONDS)
+        wait_for(desktop.has_tray_icon, "the icon in the tray")
+        time.sleep(SETTLE_SECONDS)
+        yield WatchedWindow(output, painted)
 
 
 @contextlib.contextmanager
