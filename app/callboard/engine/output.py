@@ -18,13 +18,15 @@ MAX_BYTES = 1024 * 1024
 MAX_TOTAL = 32 * 1024 * 1024
 _LINE_COST = 64  # bytes that a line takes beside its text
 _PAUSE = 0.05  # seconds between two batches
+_FLOOD_PAUSE = 0.25  # the same, after one in which lines were dropped: whoever looks on has enough to paint
 _SIGN = {"stderr": "err", "stdout": "out", "mark": "---"}
 
 
 class OutputLog:
     """The output of all servers. Used on the engine's loop only.
 
-    ``on_lines(server, lines)`` hears new lines in batches, at most one every 50 ms for each server; it must not raise.
+    ``on_lines(server, lines)`` hears new lines in batches, at most one every 50 ms for each server, and every 250 ms
+    for one that floods its log; it must not raise.
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class OutputLog:
         self._servers: dict[str, _ServerLog] = {}
         self._total = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._closed = False
+        self._closing = self._closed = False
 
     @property
     def problem(self) -> str:
@@ -127,6 +129,7 @@ class OutputLog:
         """Give out what is left, write it, and stop. Nothing is taken afterwards."""
         if self._closed:
             return
+        self._closing = True
         for server, log in self._servers.items():
             self._take(server, log, ended=True)
         self._flush()
@@ -156,7 +159,11 @@ class OutputLog:
 
     def _flush(self) -> None:
         self._timer = None
+        now = time.monotonic()
         for server, log in list(self._servers.items()):
+            if now < log.rests_until and not self._closing:
+                self._schedule()
+                continue
             self._take(server, log)
             if log.unsent:
                 lines, log.unsent = log.unsent, []
@@ -171,6 +178,7 @@ class OutputLog:
             lines: list[tuple[LogStream, str]] = [(stream, text) for text in first]
             if skipped:
                 log.dropped += skipped
+                log.rests_until = time.monotonic() + _FLOOD_PAUSE
                 lines.append(("mark", f"{skipped:,} lines dropped: they came too fast; {log.dropped:,} in all"))
             lines += [(stream, text) for text in last]
             # Nobody reads a flood line by line, and it must not cost more than it does.
@@ -209,6 +217,7 @@ class _ServerLog:
         self.next = 1
         self.run = 1
         self.dropped = 0
+        self.rests_until = 0.0  # of the monotonic clock
         self.last_output = 0.0
         self.readers: dict[LogStream, LineReader] = {"stderr": LineReader(), "stdout": LineReader()}
 

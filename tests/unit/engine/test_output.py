@@ -266,6 +266,27 @@ async def test_a_flood_is_counted_and_marked(log: OutputLog, heard: Heard):
     assert len(heard.texts()) <= 8_000
 
 
+async def test_one_that_floods_its_log_is_told_of_less_often(
+    log: OutputLog, heard: Heard, monkeypatch: pytest.MonkeyPatch
+):
+    now = 1_000.0
+    monkeypatch.setattr(output.time, "monotonic", lambda: now)
+
+    def told(server: str) -> int:
+        log._flush()
+        return sum(name == server for name, _ in heard.batches)
+
+    log.append("loud", "stderr", b"flood\n" * 100_000)
+    assert told("loud") == 1
+    log.append("loud", "stderr", b"more\n")
+    log.append("calm", "stderr", b"hello\n")
+    assert (told("loud"), told("calm")) == (1, 1)
+    now += 0.3
+    assert told("loud") == 2
+    log.append("loud", "stderr", b"at the usual pace again\n")
+    assert told("loud") == 3
+
+
 async def test_what_cannot_be_written_is_still_shown(tmp_path: Path, heard: Heard, caplog: pytest.LogCaptureFixture):
     (tmp_path / "logs").write_text("a file where the folder should be")
     log = OutputLog(tmp_path / "logs", heard)
