@@ -13,10 +13,16 @@ from pathlib import Path
 import pytest
 
 from callboard import cli
-from callboard.core.health import State
-from callboard.core.roster import AgentEntry, LocalEntry, RemoteEntry
+from callboard.core.backoff import LONGEST, LONGEST_WHEN_FAILED
+from callboard.core.health import PRIMARY_ACTION, State
+from callboard.core.roster import AgentEntry, LocalEntry, RemoteEntry, Restart
 from callboard.core.roster_parse import parse_roster
+from callboard.core.supervision import HEALTHY_AFTER
 from callboard.core.telemetry import plan_export
+from callboard.engine.connector import HARD_LIMIT
+from callboard.engine.health import HealthPlan
+from callboard.engine.output import MAX_BYTES, MAX_LINES
+from callboard.ui.words import action_verb
 from tests.e2e.command_line import CommandLine
 from tests.support.engine import EngineProcess
 
@@ -132,6 +138,27 @@ def test_the_exit_codes_are_those_of_the_program() -> None:
 def test_every_state_is_explained() -> None:
     told = [state for row in table_after("## States") for state in row[0].split(", ")]
     assert sorted(told) == sorted(State)
+
+
+def test_the_button_that_helps_is_named_beside_each_state() -> None:
+    for states, _, advice in table_after("## States"):
+        for state in map(State, states.split(", ")):
+            verb = action_verb(PRIMARY_ACTION[state])
+            if verb and state is not State.READY:
+                assert f"*{verb}*" in advice, state
+
+
+def test_the_numbers_beside_the_states_are_the_program_s() -> None:
+    page = " ".join(README[README.index("## States") : README.index("| trouble |")].split())
+    for told in (
+        f"`restart.max` ({Restart().max}) tries",
+        f"`restart.delay` ({Restart().delay:g}) seconds later, each next one after twice as long, {LONGEST:g} at most",
+        f"every {LONGEST_WHEN_FAILED / 60:g} minutes in the end",
+        f"the last {MAX_LINES:,} lines of each server (1 MiB)",
+    ):
+        assert told in page
+    numbers = (HEALTHY_AFTER, HARD_LIMIT, MAX_BYTES, HealthPlan().silence, HealthPlan().told, HealthPlan().most)
+    assert numbers == (300, 4, 1024 * 1024, 60, 2, 3), "the page says so in words"
 
 
 def test_every_place_exists() -> None:
