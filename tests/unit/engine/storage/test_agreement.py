@@ -7,6 +7,7 @@ import pytest
 
 from callboard.core.errors import CallboardError
 from callboard.engine.gateway.clients import ClientTokens
+from callboard.engine.policy.approvals import Approvals, Item
 from callboard.engine.relay.seal import Seal
 from callboard.engine.storage.shared import SharedStorage
 from tests.support.balancer import Balancer
@@ -21,8 +22,10 @@ class Sharer:
         self.tokens = ClientTokens(folder / f"{name}.json", ["vscode", "codex"])
         self.own_token = self.tokens.token_for("vscode")
         self.seal = Seal()
+        self.approvals = Approvals(folder / f"{name}-approvals.json")
         self.tokens.share(self.storage)
         self.seal.share(self.storage)
+        self.approvals.share(self.storage)
 
     async def __aenter__(self) -> "Sharer":
         await self.storage.start()
@@ -80,3 +83,19 @@ async def test_states_sealed_by_one_engine_open_at_the_other(tmp_path: Path, add
         state = one.seal.make("vscode", "tools/call", {}, inner=b'"s"')
         assert two.seal.open(state, "vscode", "tools/call", {}) == ("", b'"s"')
         assert Seal().open(state, "vscode", "tools/call", {}) is None
+
+
+async def test_what_the_person_allowed_at_one_engine_holds_at_all(tmp_path: Path, address: str) -> None:
+    first: Item = ("vscode", "tool", "files", "delete")
+    second: Item = ("codex", "tool", "files", "delete")
+    async with Sharer(tmp_path, address, "one") as one, Sharer(tmp_path, address, "two") as two:
+        await asyncio.gather(one.approvals.remember(first, b"{}"), two.approvals.remember(second, b"{}"))
+        for engine in (one, two):
+            await until(lambda engine=engine: len(engine.approvals.all()) == 2, seconds=30)
+            assert engine.approvals.holds(first, b"{}")
+            assert engine.approvals.holds(second, b"{}")
+        assert await two.approvals.revoke("vscode") == 1
+        await until(lambda: not one.approvals.holds(first, b"{}"), seconds=30)
+        assert one.approvals.holds(second, b"{}")
+    async with Sharer(tmp_path, address, "three") as three:
+        assert [approval.client for approval in three.approvals.all()] == ["codex"]
