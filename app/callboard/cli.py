@@ -295,6 +295,7 @@ def _add_calls(commands: _Commands) -> None:
     command.add_argument("-n", "--lines", type=_count, default=20, metavar="N", help="calls to show (default 20)")
     for name in ("server", "tool", "client"):
         command.add_argument(f"--{name}", metavar="NAME", help=f"only calls of this {name}")
+    command.add_argument("--engine", metavar="NAME", help="only calls of this engine, where several share their log")
     command.add_argument("--status", choices=("running", "completed", "failed", "cancelled"))
     command.add_argument("--text", help="only calls with this text in tool, error, arguments or result")
     command = _command(commands, "call", "call a tool")

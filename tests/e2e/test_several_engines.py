@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -14,6 +15,7 @@ import pytest
 
 from callboard.api.schema import CallPage, CallView, EntryEdit
 from callboard.core.errors import CallboardError
+from tests.e2e.command_line import CommandLine
 from tests.support.balancer import Balancer
 from tests.support.engine import EngineProcess, fixture_entry
 from tests.support.gateway import LegacyClient, ModernClient, text_of, until
@@ -237,3 +239,25 @@ async def test_a_conversation_goes_on_with_the_other_engine(group: Group, callbo
     assert len(set(group.balancer.taken)) == 2
     calls = await group.all_calls(group.engines[0], server="talker")
     assert Counter(call.engine for call in calls) == {"left": 2, "right": 2}
+
+
+async def test_the_command_line_shows_whose_calls_they_are(group: Group, callboard_home: Path) -> None:
+    left = CommandLine(callboard_home / "left")
+    async with await group.modern() as client:
+        for number in range(2):
+            await client.call("echo", {"text": f"{number}"})
+        head, *rows = (await left("calls", "--tool", "echo")).out.splitlines()
+        assert head.split()[:4] == ["ID", "TIME", "ENGINE", "CLIENT"]
+        assert sorted(row.split()[2] for row in rows) == ["left", "right"]
+        (call,) = (await left("calls", "--engine", "right", "--tool", "echo", "--json")).json
+        assert call["engine"] == "right"
+        assert "right" in (await left("calls", str(call["id"]))).out
+        # whoever follows the calls at one engine hears of the other's too
+        async with left.running("calls", "-f", "-n", "2", "--tool", "echo", "--json") as following:
+            told = [json.loads(await following.line()) for _ in range(2)]
+            for number in range(4):
+                await client.call("echo", {"text": f"later {number}"})
+            async with asyncio.timeout(60):
+                told += [json.loads(await following.line()) for _ in range(4)]
+    assert len({each["id"] for each in told}) == 6
+    assert Counter(each["engine"] for each in told) == {"left": 3, "right": 3}

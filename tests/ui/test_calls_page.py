@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 from PySide6.QtCore import QSettings, Qt, QTimer
 from PySide6.QtGui import QAccessible, QContextMenuEvent, QGuiApplication
@@ -11,6 +12,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QMenu, QPushButton, QToolButton
 
 from callboard.core.errors import CallboardError
 from callboard.ui.actions import ServerActions
+from callboard.ui.call_filters import ChoiceBox
 from callboard.ui.calls_page import CallsPage
 from callboard.ui.icons import Icons
 from callboard.ui.models.calls import CallFilter, CallsModel
@@ -332,3 +334,30 @@ class TestDrawer:
         assert page._split.orientation() == Qt.Orientation.Horizontal
         page.resize(800, 600)
         await until(lambda: page._split.orientation() == Qt.Orientation.Vertical)
+
+
+class TestEngines:
+    """Where several engines keep their calls in one log."""
+
+    async def test_one_engine_has_no_filter_for_it(self, page: CallsPage) -> None:
+        assert [box for box in page.filters.findChildren(ChoiceBox) if box.accessibleName() == "Engine"]
+        assert not any(
+            box.isVisible() for box in page.filters.findChildren(ChoiceBox) if box.accessibleName() == "Engine"
+        )
+
+    async def test_the_calls_of_one_of_them(self, page: CallsPage, engine: FakeEngine, link: HandLink) -> None:
+        (box,) = [box for box in page.filters.findChildren(ChoiceBox) if box.accessibleName() == "Engine"]
+        engine.rows = [
+            msgspec.structs.replace(row, engine="left" if row.id % 3 else "right") for row in engine.rows[:30]
+        ]
+        page.model.reload()
+        await until(lambda: page.model.total == 30)
+        await until(box.isVisible)
+        page.filters.show_filter(CallFilter(engine="right"))
+        await until(lambda: page.model.total == 10)
+        assert box.choice == "right"
+        page.table.choose_row(0)
+        await until(lambda: "engine right" in visible_text(page.drawer))
+        page.clear_filters()
+        await until(lambda: page.model.total == 30)
+        assert box.isVisible()

@@ -36,7 +36,8 @@ async def calls(client: EngineClient, options: Namespace, terminal: Terminal) ->
     elif options.json:
         terminal.json(shown)
     elif shown:
-        terminal.table(_HEADERS, [_row(call) for call in shown])
+        shared = any(call.engine for call in shown)
+        terminal.table(_headers(shared), [_row(call, shared) for call in shown])
     else:
         terminal.note("No calls.")
     return 0
@@ -62,12 +63,17 @@ async def _follow(
     client: EngineClient, options: Namespace, terminal: Terminal, known: list[CallView], shown: list[CallView]
 ) -> None:
     """Print calls as they end, each once; those that still ran when the log was read are printed at their end."""
-    rows = [_row(each) for each in shown]
-    widths = [max(width(row[n]) for row in [_HEADERS, *rows]) for n in range(len(_HEADERS))]
+    shared = any(each.engine for each in known)
+    headers = _headers(shared)
+    rows = [_row(each, shared) for each in shown]
+    widths = [max(width(row[n]) for row in [headers, *rows]) for n in range(len(headers))]
     if not options.json:
-        terminal.columns([Cell(header, "off") for header in _HEADERS], widths)
-    _print_ended([each for each in shown if each.status != "running"], options, terminal, widths)
-    newest = max((each.id for each in known), default=0)
+        terminal.columns([Cell(header, "off") for header in headers], widths)
+    _print_ended([each for each in shown if each.status != "running"], options, terminal, widths, shared)
+    known_to = max((each.started for each in known), default=0.0)
+    newest: dict[str, int] = {}  # of each engine: the ids of one grow with time
+    for each in known:
+        newest[each.engine] = max(each.id, newest.get(each.engine, 0))
     running = {each.id for each in known if each.status == "running"}
     # From the oldest event still kept on: what happened between the page and the stream is in it.
     async for event in client.events(0):
@@ -77,29 +83,32 @@ async def _follow(
             changed = await _newest(client, options, _PAGE)
         else:
             continue
-        ended = [each for each in changed if each.status != "running" and (each.id > newest or each.id in running)]
-        fresh = [each for each in changed if each.id > newest]
+        fresh = [each for each in changed if each.started >= known_to and each.id > newest.get(each.engine, 0)]
+        ended = [each for each in changed if each.status != "running" and (each in fresh or each.id in running)]
         if options.text and ended:
             wanted = {each.id for each in await _newest(client, options, _PAGE)}
             ended = [each for each in ended if each.id in wanted]
         running = running.difference(each.id for each in changed if each.status != "running")
         running |= {each.id for each in fresh if each.status == "running"}
-        newest = max([newest, *(each.id for each in fresh)])
-        _print_ended(ended, options, terminal, widths)
+        for each in fresh:
+            newest[each.engine] = max(each.id, newest.get(each.engine, 0))
+        _print_ended(ended, options, terminal, widths, shared)
     raise CallboardError("engine-not-running", "The engine has ended.")
 
 
-def _print_ended(ended: list[CallView], options: Namespace, terminal: Terminal, widths: list[int]) -> None:
+def _print_ended(
+    ended: list[CallView], options: Namespace, terminal: Terminal, widths: list[int], shared: bool
+) -> None:
     for each in ended:
         if options.json:
             terminal.json(each, indent=0)
         else:
-            terminal.columns(_row(each), widths)
+            terminal.columns(_row(each, shared), widths)
 
 
 async def _newest(client: EngineClient, options: Namespace, limit: int) -> list[CallView]:
     """The newest calls that pass the options' filters, oldest first."""
-    filters = {name: getattr(options, name) or "" for name in ("server", "tool", "client", "status", "text")}
+    filters = {name: getattr(options, name) or "" for name in ("server", "tool", "client", "engine", "status", "text")}
     page = await client.calls(offset=-1, limit=min(limit, _PAGE), **filters)
     found = page.calls
     while len(found) < limit and page.calls and page.offset > 0:
@@ -112,15 +121,21 @@ async def _newest(client: EngineClient, options: Namespace, limit: int) -> list[
 def _wanted(each: CallView, options: Namespace) -> bool:
     return all(
         not getattr(options, name) or getattr(options, name) == getattr(each, name)
-        for name in ("server", "tool", "client", "status")
+        for name in ("server", "tool", "client", "engine", "status")
     )
 
 
-def _row(each: CallView) -> list[str]:
+def _headers(shared: bool) -> tuple[str, ...]:
+    """The columns' names; ``shared``: with the engine, where several share their log."""
+    return ("ID", "TIME", "ENGINE", *_HEADERS[2:]) if shared else _HEADERS
+
+
+def _row(each: CallView, shared: bool) -> list[str]:
     target = f"{each.server}.{each.tool}" if each.method == "tools/call" else f"{each.server} {each.method} {each.tool}"
     return [
         str(each.id),
         clock(each.started),
+        *([each.engine] if shared else []),
         each.client,
         target,
         Cell(each.status, _MEANING[each.status]),
@@ -135,6 +150,7 @@ def _show(detail: CallDetail, terminal: Terminal) -> None:
         [
             ("call", str(detail.id)),
             ("time", clock(detail.started)),
+            *([("engine", detail.engine)] if detail.engine else []),
             ("client", detail.client),
             ("server", detail.server),
             ("method", detail.method),

@@ -34,6 +34,11 @@ class Bus:
         """Number of the newest event."""
         return self._last
 
+    @property
+    def is_read(self) -> bool:
+        """Whether somebody reads events."""
+        return self._listeners > 0
+
     def publish(self, kind: EventKind, data: Any, *, weight: int = 1) -> None:
         """Add an event that tells of ``weight`` things; costs the same whoever listens."""
         self._last += 1

@@ -242,6 +242,7 @@ class Engine:
         if storage is not None:
             self._tokens.share(storage)
             self.relay.seal.share(storage)
+            storage.follow_calls(self._on_calls, lambda: self.bus.is_read)
             self._approvals.share(storage)
             await storage.start()
         await self.call_log.open(storage.call_place if storage is not None else None)

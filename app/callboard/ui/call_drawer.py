@@ -160,6 +160,8 @@ class CallDrawer(QWidget):
             parts.append(self.tr("took {duration}").format(duration=formats.duration(call.duration_ms)))
         if call.method != "tools/call":
             parts.append(call.method)
+        if call.engine:
+            parts.append(self.tr("engine {name}").format(name=call.engine))
         self._facts.setText(" · ".join(part for part in parts if part))
         severity = words.call_severity(call.status)
         self._error.show_reason(call.error, "", severity)

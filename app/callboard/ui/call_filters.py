@@ -14,7 +14,10 @@ _DEBOUNCE_MS = 200
 
 
 class CallFilters(QWidget):
-    """Text, server, tool, status and client; :attr:`changed` tells a filter that a person has finished to set."""
+    """Text, server, tool, status, client and, where several share the log, engine.
+
+    :attr:`changed` tells a filter that a person has finished to set.
+    """
 
     changed = Signal(object)  # CallFilter
 
@@ -27,13 +30,17 @@ class CallFilters(QWidget):
         self._tool = ChoiceBox(self.tr("All tools"), self.tr("Tool"), lambda: _same(model.tools(self._server.choice)))
         self._status = ChoiceBox(self.tr("Any status"), self.tr("Status"), _statuses)
         self._client = ChoiceBox(self.tr("All clients"), self.tr("Client"), lambda: _same(model.clients))
+        self._engine = ChoiceBox(self.tr("All engines"), self.tr("Engine"), lambda: _same(model.engines))
+        self._engine.hide()
+        model.totalChanged.connect(self._offer_engines)
+        self._model = model
         self._timer = QTimer(self, interval=_DEBOUNCE_MS, singleShot=True)
         self._timer.timeout.connect(self._tell)
         self._told = CallFilter()
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._text, 3)
-        for box in (self._server, self._tool, self._status, self._client):
+        for box in (self._server, self._tool, self._status, self._client, self._engine):
             layout.addWidget(box, 2)
             box.currentIndexChanged.connect(self._wait)
         self._text.textChanged.connect(self._wait)
@@ -48,6 +55,7 @@ class CallFilters(QWidget):
             client=self._client.choice,
             status=self._status.choice,
             text=self._text.text().strip(),
+            engine=self._engine.choice,
         )
 
     def show_filter(self, narrowed: CallFilter) -> None:
@@ -58,7 +66,12 @@ class CallFilters(QWidget):
         self._tool.choose(narrowed.tool)
         self._status.choose(narrowed.status)
         self._client.choose(narrowed.client)
+        self._engine.choose(narrowed.engine)
         self._tell()
+
+    def _offer_engines(self) -> None:
+        """Where only one engine keeps this log there is nothing to choose."""
+        self._engine.setVisible(bool(self._model.engines or self._engine.choice))
 
     def focus_search(self) -> None:
         """Put the cursor into the text field."""

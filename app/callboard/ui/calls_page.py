@@ -262,6 +262,7 @@ class CallsPage(QWidget):
         tool = CallFilter(server=call.server, tool=call.tool)
         self._add_filter(menu, self.tr("Only tool {name}"), call.tool, tool)
         self._add_filter(menu, self.tr("Only client {name}"), call.client, CallFilter(client=call.client))
+        self._add_filter(menu, self.tr("Only engine {name}"), call.engine, CallFilter(engine=call.engine))
         menu.addSeparator()
         menu.addAction(self.tr("Show server"), lambda: self._actions.open(call.server))
         menu.addAction(self.tr("Show log of server"), lambda: self._actions.show_log(call.server))

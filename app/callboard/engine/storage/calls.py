@@ -194,6 +194,7 @@ class DatabaseCalls:
                 old = old.order_by(CALLS.c.started).limit(_TRIM_CHUNK)
                 if connection.execute(sql.delete(CALLS).where(CALLS.c.id.in_(old))).rowcount == _TRIM_CHUNK:
                     return True
+                connection.execute(_forget_engines())
         self._too_many_before = None
         self._next_trim = now + TRIM_SECONDS
         return False
@@ -205,6 +206,14 @@ def _newest_too_many(size: int) -> sql.Select[float | None]:
     kept = sql.func.sum(CALLS.c.kept).over(order_by=newest_first).label("kept")
     sums = sql.select(CALLS.c.started, kept).subquery()
     return sql.select(sql.func.max(sums.c.started)).where(sums.c.kept > size)
+
+
+def _forget_engines() -> sql.Delete:
+    """Engines that ended days ago and have no call in the log."""
+    first = ENGINES.c.number * SPAN
+    calls = sql.exists().where(CALLS.c.id.between(first, first + SPAN - 1))
+    long_ago = sql.func.now() - sql.cast("2 days", sql.Interval)
+    return sql.delete(ENGINES).where(ENGINES.c.seen < long_ago, ~calls)
 
 
 def _ended() -> sql.Update:

@@ -63,6 +63,7 @@ class Database:
         self._preparing = threading.Lock()
         self._failures = 0
         self._retry_at = 0.0
+        self._closed = False
 
     @contextlib.contextmanager
     def begin(self, seconds: float = WRITE_SECONDS) -> Iterator[sql.Connection]:
@@ -83,6 +84,9 @@ class Database:
             raise
         except sql.exc.SQLAlchemyError as error:
             raise self._failed(error) from error
+        finally:
+            if self._closed:
+                self._engine.pool.dispose()
         self._reached()
 
     def retry_in(self) -> float:
@@ -90,8 +94,9 @@ class Database:
         return max(0.0, self._retry_at - time.monotonic())
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
-        self._engine.dispose()
+        """Close the connections; one that is in use is closed by the thread that uses it."""
+        self._closed = True
+        self._engine.pool.dispose()
 
     def _prepare(self) -> None:
         """The first time: bring the tables to this version, and get a number."""

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from callboard.api.schema import CallView
 from callboard.core.errors import CallboardError
 from callboard.engine import tasks
 from callboard.engine.calls.record import Limits
 from callboard.engine.storage.agreement import Edit, Hear
 from callboard.engine.storage.calls import DatabaseCalls
 from callboard.engine.storage.database import Database, DatabaseAwayError, DatabaseSlowError
+from callboard.engine.storage.others import OtherCalls
 from callboard.engine.storage.questions import DatabaseReader
 from callboard.engine.storage.values import DatabaseValues, Value
 from callboard.engine.worker import Worker
@@ -19,6 +21,7 @@ from callboard.engine.worker import Worker
 log = logging.getLogger(__name__)
 
 SYNC_SECONDS: Final = 2.0  # after which a change made by one engine is in force at the others
+CLOSE_SECONDS: Final = 2.0  # to wait for what is being asked of the database
 
 
 class SharedStorage:
@@ -39,6 +42,9 @@ class SharedStorage:
         self._known: dict[str, Value] = {}
         self._first: dict[str, bytes] = {}
         self._hear: dict[str, Hear] = {}
+        self._others = OtherCalls(self.database)
+        self._on_others: Callable[[list[CallView]], None] = lambda calls: None
+        self._is_wanted: Callable[[], bool] = lambda: False
         self._worker = Worker("callboard-storage")
         self._syncing: asyncio.Task[None] | None = None
 
@@ -51,6 +57,11 @@ class SharedStorage:
         """See Agreement; before :meth:`start`."""
         self._first[name] = first
         self._hear[name] = hear
+
+    def follow_calls(self, hear: Callable[[list[CallView]], None], is_wanted: Callable[[], bool]) -> None:
+        """Tell ``hear`` the calls of other engines every other second, while ``is_wanted``."""
+        self._on_others = hear
+        self._is_wanted = is_wanted
 
     async def start(self) -> None:
         """Ask for the values once, which takes some seconds at most, and from then on every other second."""
@@ -71,22 +82,31 @@ class SharedStorage:
         """End the keeping in step. The call log has been closed before."""
         if self._syncing is not None:
             await tasks.cancel_and_wait(self._syncing)
-        self._worker.close()
+        await asyncio.to_thread(self._worker.close, CLOSE_SECONDS)
         self.database.close()
 
     async def _keep_in_step(self) -> None:
         while True:
             await asyncio.sleep(max(SYNC_SECONDS, self.database.retry_in()))
-            await self._sync()
+            try:
+                await self._sync()
+            except Exception:
+                log.exception("not in step with other engines")
 
     async def _sync(self) -> None:
+        wanted = self._is_wanted()
         try:
             values = await self._worker.run(self._read)
+            calls = await self._worker.run(self._others.read) if wanted else []
         except (DatabaseAwayError, DatabaseSlowError) as error:
             log.debug("not in step with other engines: %s", error)
             return
         for name, value in values.items():
             self._take(name, value)
+        if not wanted:
+            self._others.forget()
+        elif calls:
+            self._on_others(calls)
 
     def _read(self) -> dict[str, Value]:
         values = self._values.read()

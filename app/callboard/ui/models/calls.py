@@ -27,6 +27,7 @@ class CallFilter:
     client: str = ""
     status: str = ""
     text: str = ""
+    engine: str = ""
 
     def __bool__(self) -> bool:
         return any(asdict(self).values())
@@ -66,6 +67,7 @@ class CallsModel(QAbstractTableModel):
         self._total = 0
         self._rows = CallRows(self.PAGE, self.KEPT_PAGES)
         self._clients: set[str] = set()
+        self._engines: set[str] = set()
         self._tools: set[tuple[str, str]] = set()
         self._pending: dict[int, CallView] = {}
         self._wanted: OrderedDict[int, None] = OrderedDict()
@@ -206,6 +208,11 @@ class CallsModel(QAbstractTableModel):
     def clients(self) -> list[str]:
         """Clients that were seen so far, in alphabetical order."""
         return sorted(self._clients)
+
+    @property
+    def engines(self) -> list[str]:
+        """Engines that were seen so far, in alphabetical order; none where only one keeps this log."""
+        return sorted(self._engines - {""})
 
     def tools(self, server: str) -> list[str]:
         """Tools that were seen so far, of one server or of all (""), in alphabetical order."""
@@ -350,6 +357,7 @@ class CallsModel(QAbstractTableModel):
 
     def _store(self, page: CallPage) -> list[int]:
         self._clients.update(call.client for call in page.calls)
+        self._engines.update(call.engine for call in page.calls)
         self._tools.update((call.server, call.tool) for call in page.calls)
         return self._rows.store(page, self._total)
 

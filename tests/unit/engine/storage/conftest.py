@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from callboard.api.schema import CallView
 from callboard.engine.calls.log import CallLog
 from callboard.engine.calls.record import Limits
 from callboard.engine.storage.shared import SharedStorage
@@ -37,10 +38,13 @@ class SharingEngine:
     """What one engine has of the shared storage: a call log, and values."""
 
     def __init__(self, folder: Path, address: str, name: str, limits: Limits) -> None:
-        self.views: list[Any] = []
+        self.views: list[CallView] = []
+        self.others: list[CallView] = []  # what it heard of other engines
+        self.is_read = False
         self.limits = limits
         self.log = CallLog(folder / "unused", lambda data: data, limits, self.views.extend)
         self.storage = SharedStorage(address, name, self.log.notices_changed)
+        self.storage.follow_calls(self.others.extend, lambda: self.is_read)
 
     async def start(self) -> None:
         """As the engine does."""

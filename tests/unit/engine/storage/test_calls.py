@@ -338,3 +338,56 @@ async def test_no_answer_waits_for_a_database_that_is_away(
     one.log.end(record, "completed", b"{}")
     assert record.kept is None
     assert "is away" in caplog.text
+
+
+async def test_whoever_reads_events_hears_of_the_calls_of_other_engines(
+    engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callboard.engine.storage.shared.SYNC_SECONDS", 0.02)
+    one, two = await engine("one"), await engine("two")
+    two.call("before")
+    await two.log.flush()
+    one.is_read = True
+    await until(lambda: one.others, seconds=30)
+    assert [call.tool for call in one.others] == ["before"]
+    one.others.clear()
+    one.call("own")
+    slow = two.log.begin("vscode", "files", "tools/call", "slow", b"{}")
+    await two.log.flush()
+    await until(lambda: one.others, seconds=30)
+    two.log.end(slow, "completed", b"{}")
+    two.call("last")
+    await until(lambda: len(one.others) == 3, seconds=30)
+    told = [(call.engine, call.tool, call.status) for call in one.others]
+    assert told[0] == ("two", "slow", "running")
+    assert sorted(told[1:]) == [("two", "last", "completed"), ("two", "slow", "completed")]
+    assert two.others == []
+    assert {call.id for call in one.others} == {call.id for call in (await one.log.page(engine="two")).calls[1:]}
+
+
+async def test_engines_that_are_long_gone_are_forgotten_with_their_calls(
+    engine: MakeEngine, postgresql: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = await engine("one"), await engine("two")
+    one.call()
+    await one.log.flush()
+    two.call()
+    await two.log.flush()
+    gone = one.storage.database.number
+    await one.close()
+    for number in (gone, (gone or 0) + 1000):
+        postgresql.ask(
+            "INSERT INTO callboard_engines (number, name, seen) VALUES (%s, 'gone', now() - interval '3 days')"
+            " ON CONFLICT (number) DO UPDATE SET seen = excluded.seen",
+            number,
+            database=database,
+        )
+    monkeypatch.setattr("callboard.engine.storage.calls.TRIM_SECONDS", 0.1)
+    two.storage.call_place[0]._next_trim = 0.0
+    two.call()
+
+    async def known() -> bool:
+        rows = await asyncio.to_thread(postgresql.ask, "SELECT number FROM callboard_engines", database=database)
+        return {row[0] for row in rows} == {gone, two.storage.database.number}
+
+    await _until(known)
