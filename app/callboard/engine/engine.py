@@ -63,6 +63,7 @@ from callboard.engine.output import OutputLog
 from callboard.engine.policy.approvals import Approvals
 from callboard.engine.policy.callers import Policies
 from callboard.engine.policy.desk import PolicyDesk
+from callboard.engine.policy.notify import notify
 from callboard.engine.policy.questions import Questions
 from callboard.engine.registry.bundles import Bundles
 from callboard.engine.registry.registry import Registry
@@ -140,7 +141,7 @@ class Engine:
         self.sign_ins = self._table.sign_ins
         self._approvals = Approvals(paths.state / "approvals.json", self._on_approvals)
         self.policies = Policies(self._approvals)
-        self.questions = Questions(mask=self._masking.mask_shown, on_change=self._on_questions)
+        self.questions = Questions(mask=self._masking.mask_shown, on_change=self._on_questions, notify=notify)
         self.policy = PolicyDesk(
             self.policies,
             self.questions,
