@@ -1,6 +1,8 @@
 """A light MCP server on stdio (standard library only), so that what is measured is what stands before it.
 
-upstream.py --name NAME [--tools N] [--stderr MB]    tools tool_0 ... tool_N-1; each returns a text of {"size": bytes}
+upstream.py --name NAME [--tools N] [--lines N] [--stderr MB]
+--tools N       tools tool_0 ... tool_N-1; each returns a text of {"size": bytes}
+--lines N       writes so many lines on stderr for each call
 --stderr MB     writes so many megabytes a second on stderr, from a thread, in lines of 100 bytes
 """
 
@@ -25,6 +27,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--name", default="upstream")
     parser.add_argument("--tools", type=int, default=1)
+    parser.add_argument("--lines", type=int, default=0)
     parser.add_argument("--stderr", type=int, default=0)
     options = parser.parse_args()
     if options.stderr:
@@ -62,6 +65,8 @@ def main():
                 text = {"type": "text", "text": "x" * size}
                 results[size] = b'"result":' + json.dumps({"content": [text], "isError": False}).encode()
             answer = results[size]
+            for number in range(options.lines):
+                print(f"call {message['id']}, line {number}: what a server says of its work", file=sys.stderr)
         elif method in answers:
             answer = b'"result":' + answers[method]
         else:

@@ -26,6 +26,8 @@ WAIT_SECONDS = 30.0
 SETTLE_SECONDS = 3.0
 LOCAL_TOOLS = {"command": sys.executable, "args": ["-m", "callboard.servers.local_tools"]}
 LOAD_SECONDS = 10.0
+LOG_SECONDS = 30.0
+LINES_A_CALL = 5
 CALLS_A_SECOND = 100
 PAGES = ("calls", "servers")
 FIRST_SERVER = "local-tools"
@@ -103,6 +105,26 @@ def stall() -> list[Figure]:
             Figure(f"{page} page, busy: gaps over 50 ms", busy.over, ""),
         ]
     return figures
+
+
+def log() -> list[Figure]:
+    """100 calls a second, evenly, while the window scrolls the log of their server: five lines for each call."""
+    up = upstream_entry("up")
+    up["args"] += ["--lines", f"{LINES_A_CALL}"]
+    with running_engine({"up": up}) as engine, watched_window(engine, "servers", log="up") as window:
+        session = Session(f"{engine.url}/servers/up/mcp", engine.token())
+        request = session.call("tool_0", 200)
+        drive(session.url, request, connections=1, seconds=2.0, rate=CALLS_A_SECOND)
+        began = time.monotonic()
+        measured = drive(session.url, request, connections=1, seconds=LOG_SECONDS, rate=CALLS_A_SECOND)
+        gaps = window.gaps(began, time.monotonic())
+    return [
+        Figure("a call, p50", measured.median * 1e3, "ms"),
+        Figure("a call, p99", measured.percentile(0.99) * 1e3, "ms", limit=15.0),
+        Figure("window: longest gap", gaps.longest * 1e3, "ms", limit=50.0),
+        Figure("window: most work in a gap", gaps.worked * 1e3, "ms"),
+        Figure("window: gaps over 50 ms", gaps.over, ""),
+    ]
 
 
 @dataclass(frozen=True)
