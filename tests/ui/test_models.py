@@ -17,12 +17,12 @@ from callboard.core.errors import CallboardError
 from callboard.core.health import State
 from callboard.ui import formats
 from callboard.ui.models.calls import CallFilter, CallsModel
+from callboard.ui.models.offers import OfferListModel, tool_offer
 from callboard.ui.models.parameters import parameters
 from callboard.ui.models.payload import readable
 from callboard.ui.models.pretty import pretty
 from callboard.ui.models.roles import Role
 from callboard.ui.models.servers import ServerListModel, ServerOrder, tools_text, trouble_text
-from callboard.ui.models.tools import ToolListModel
 from tests.ui.conftest import NOW, HandLink, call_view, server_view, until
 from tests.ui.pages_kit import FakeEngine
 
@@ -143,12 +143,12 @@ class TestServers:
 
 class TestTools:
     def test_the_same_tools_again_change_nothing(self, qapp: QApplication) -> None:
-        model = ToolListModel()
+        model = OfferListModel()
         tester = QAbstractItemModelTester(model, FATAL)
         spy = QSignalSpy(model.modelReset)
         tools = [ToolView(name="echo", wire_name="s__echo", description="Says it", problem="odd")]
-        model.reset(tools)
-        model.reset(list(tools))
+        model.reset([tool_offer(tool) for tool in tools])
+        model.reset([tool_offer(tool) for tool in tools])
         assert spy.count() == 1
         assert model.index(0).data() == "echo"
         assert model.index(0).data(Qt.ItemDataRole.AccessibleTextRole) == "echo, odd, Says it"

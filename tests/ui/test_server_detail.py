@@ -87,7 +87,7 @@ def facts(detail: ServerDetail) -> dict[str, str]:
 class TestHead:
     async def test_what_is_wrong_stands_above_every_tab(self, detail: ServerDetail) -> None:
         detail.show_server(server_view("files", State.FAILED, reason="npx was not found.", fix="Install it."))
-        for tab in range(4):
+        for tab in range(6):
             detail.show_tab(tab)
             assert "npx was not found.\nInstall it." in visible_text(detail)
         assert button(detail, "Retry now").isVisible()

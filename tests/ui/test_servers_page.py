@@ -173,6 +173,8 @@ class TestList:
             "Restart",
             "Reset restart counter",
             "Disable",
+            "Check health",
+            "Refresh",
             "Show log",
             "Edit…",
             "Duplicate…",

@@ -6,7 +6,7 @@ How a route is added stands in :mod:`callboard.api.routes`.
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from typing import Any
 
 import msgspec
@@ -40,7 +40,8 @@ class ControlServer:
                 await send_stream(_lines(route.call(self._engine, arguments)), receive, send)
                 return
             arguments |= route.arguments(query, await read_body(receive))
-            result = await route.call(self._engine, arguments)
+            answering = route.call(self._engine, arguments)
+            result = await (_while_client_waits(answering, receive) if route.waits else answering)
         except CallboardError as error:
             allowed = error.data.get("allowed")
             await respond_error(send, error, headers=[(b"allow", allowed.encode())] if allowed else ())
@@ -67,6 +68,30 @@ class ControlServer:
                 return route, values
         allowed = ", ".join(sorted({route.method for route, _ in found}))
         raise CallboardError("method-not-allowed", f"{path} takes {allowed}, not {method}.", data={"allowed": allowed})
+
+
+async def _while_client_waits(answering: Coroutine[Any, Any, Any], receive: Receive) -> Any:
+    """What the handler answers; raises ConnectionError, with the handler cancelled, if the client goes away first."""
+    task = tasks.spawn(_outcome(answering), name="answer a client")
+    gone = tasks.spawn(_disconnected(receive), name="watch for disconnect")
+    try:
+        await asyncio.wait([task, gone], return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ConnectionError
+        outcome = task.result()
+    finally:
+        await tasks.cancel_and_wait(task, gone)
+    if isinstance(outcome, CallboardError):
+        raise outcome
+    return outcome
+
+
+async def _outcome(answering: Coroutine[Any, Any, Any]) -> Any:
+    """What a handler answers, or the error that it raises."""
+    try:
+        return await answering
+    except CallboardError as error:
+        return error
 
 
 async def _lines(batches: AsyncGenerator[list[Any], None]) -> AsyncGenerator[bytes, None]:

@@ -1,12 +1,13 @@
 """What a person can do with a server, from wherever it is shown."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QGuiApplication
 
 from callboard.api.client import EngineClient
-from callboard.api.schema import EngineView, ServerView, SnippetView
+from callboard.api.schema import EngineView, HealthView, ServerView, SnippetView
 from callboard.core.errors import CallboardError
 from callboard.core.health import Action, State
 from callboard.ui.engine_link import EngineLink
@@ -32,11 +33,13 @@ class ServerActions(QObject):
     callRequested = Signal(int)  # show this call of the call log
     failed = Signal(object)  # CallboardError
     said = Signal(str)  # something was done that the window should say
+    lookingChanged = Signal(str)  # somebody goes and looks at this server, or has looked
     reloadingChanged = Signal(str)  # the agents of this server are being loaded anew, or were
 
     def __init__(self, link: EngineLink, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._link = link
+        self.looking: set[str] = set()  # servers that are being looked at
         self.reloading: set[str] = set()  # servers whose agents are being loaded anew
         self._to_copy: tuple[str, str] | None = None
         app = QGuiApplication.instance()
@@ -74,6 +77,28 @@ class ServerActions(QObject):
                 self.said.emit(self.tr("{server} was loaded anew").format(server=name))
 
         self._link.request(lambda client: client.reload(name), lambda _: ended(), ended, name=f"reload {name}")
+
+    def check_health(self, name: str) -> None:
+        """Ask a server for a sign of life; what is found comes with its view."""
+        self._look(name, lambda client: client.check_health(name))
+
+    def refresh(self, name: str) -> None:
+        """Read a server's lists anew, and ask it for a sign of life."""
+        self._look(name, lambda client: client.refresh(name))
+
+    def _look(self, name: str, ask: Callable[[EngineClient], Awaitable[HealthView]]) -> None:
+        if name in self.looking:
+            return
+        self.looking.add(name)
+        self.lookingChanged.emit(name)
+
+        def ended(error: CallboardError | None = None) -> None:
+            self.looking.discard(name)
+            self.lookingChanged.emit(name)
+            if error is not None:
+                self.failed.emit(error)
+
+        self._link.request(ask, lambda _: ended(), ended, name=f"look at {name}")
 
     def retry(self, name: str) -> None:
         """Start a failed or waiting server now, with its counter cleared."""

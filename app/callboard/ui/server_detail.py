@@ -24,8 +24,11 @@ from callboard.ui.icons import Icons
 from callboard.ui.server_menu import build_menu
 from callboard.ui.severity import StatusPill
 from callboard.ui.tabs.log import LogTab
+from callboard.ui.tabs.offer_tab import OfferTab
 from callboard.ui.tabs.overview import OverviewTab
-from callboard.ui.tabs.tools import ToolsTab
+from callboard.ui.tabs.prompts import prompts_tab
+from callboard.ui.tabs.resources import resources_tab
+from callboard.ui.tabs.tools import tools_tab
 from callboard.ui.theme import Theme
 from callboard.ui.widgets.elided_label import ElidedLabel
 from callboard.ui.widgets.reason_bar import ReasonBar
@@ -40,7 +43,7 @@ class ServerDetail(QWidget):
     server is in the roster, so that what was entered survives a look at another server.
     """
 
-    OVERVIEW, TOOLS, LOG, CONFIGURATION = range(4)
+    OVERVIEW, TOOLS, RESOURCES, PROMPTS, LOG, CONFIGURATION = range(6)
 
     def __init__(
         self,
@@ -64,7 +67,9 @@ class ServerDetail(QWidget):
         self._more = QToolButton()
         self._reason = ReasonBar(theme)
         self.overview = OverviewTab(link, actions, theme, icons)
-        self.tools = ToolsTab(link, theme, icons)
+        self.tools = tools_tab(link, theme, icons)
+        self.resources = resources_tab(link, theme, icons)
+        self.prompts = prompts_tab(link, theme, icons)
         self.log = LogTab(link, theme, icons)
         self.configuration = QStackedWidget()
         self.tabs = QTabWidget()
@@ -92,6 +97,8 @@ class ServerDetail(QWidget):
         self.tabs.setDocumentMode(True)
         self.tabs.addTab(self.overview, self.tr("Overview"))
         self.tabs.addTab(self.tools, self.tr("Tools"))
+        self.tabs.addTab(self.resources, self.tr("Resources"))
+        self.tabs.addTab(self.prompts, self.tr("Prompts"))
         self.tabs.addTab(self.log, self.tr("Log"))
         self.tabs.addTab(self.configuration, self.tr("Configuration"))
         layout = QVBoxLayout(self)
@@ -129,13 +136,23 @@ class ServerDetail(QWidget):
         self._reason.show_reason(view.reason, view.fix, view.severity)
         self._show_actions()
         self.overview.show_server(view)
-        self.tools.show_server(view)
-        self.tabs.setTabText(
-            self.TOOLS, self.tr("Tools ({n})").format(n=view.tools) if view.tools else self.tr("Tools")
-        )
+        self._show_offers(view)
         self.log.show_server(view.name)
         if other and self.tabs.currentIndex() == self.CONFIGURATION:
             self._show_form()
+
+    def _show_offers(self, view: ServerView) -> None:
+        """The tabs of what the server offers; of resources and prompts only where there are any."""
+        for tab in (self.tools, self.resources, self.prompts):
+            tab.show_server(view)
+        for place, name, numbered, count in (
+            (self.TOOLS, self.tr("Tools"), self.tr("Tools ({n})"), view.tools),
+            (self.RESOURCES, self.tr("Resources"), self.tr("Resources ({n})"), view.resources),
+            (self.PROMPTS, self.tr("Prompts"), self.tr("Prompts ({n})"), view.prompts),
+        ):
+            self.tabs.setTabText(place, numbered.format(n=count) if count else name)
+            if place != self.TOOLS:
+                self.tabs.setTabVisible(place, count > 0)
 
     def show_tab(self, tab: int) -> None:
         """Bring one of the tabs to the front."""
@@ -144,7 +161,7 @@ class ServerDetail(QWidget):
     def focus_search(self) -> bool:
         """Put the cursor into the search field of the tab in front; false if it has none."""
         tab = self.tabs.currentWidget()
-        if isinstance(tab, LogTab | ToolsTab):
+        if isinstance(tab, LogTab | OfferTab):
             tab.focus_search()
             return True
         return False
@@ -172,7 +189,8 @@ class ServerDetail(QWidget):
         here = self._link.is_connected
         self._primary.setEnabled(here)
         waits = view.state is State.RESTARTING
-        self._second.setText(words.action_verb(Action.STOP) if waits else self.tr("Restart"))
+        anew = self.tr("Reconnect") if view.kind == "remote" else self.tr("Restart")
+        self._second.setText(words.action_verb(Action.STOP) if waits else anew)
         self._second.setVisible(waits or view.state in (State.READY, State.DEGRADED))
         self._second.setEnabled(here)
 

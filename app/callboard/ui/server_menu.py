@@ -40,7 +40,8 @@ def build_menu(view: ServerView, actions: ServerActions, enabled: bool, parent: 
         add(translate("ServerMenu", "Stop"), "S", True, lambda: actions.stop(name))
     else:
         add(translate("ServerMenu", "Start"), "S", can_start(view), lambda: actions.start(name))
-    add(translate("ServerMenu", "Restart"), "R", can_stop(view), lambda: actions.restart(name))
+    anew = translate("ServerMenu", "Reconnect") if view.kind == "remote" else translate("ServerMenu", "Restart")
+    add(anew, "R", can_stop(view), lambda: actions.restart(name))
     add(translate("ServerMenu", "Reset restart counter"), "", view.attempt > 0, lambda: actions.reset(name))
     if view.kind == "agent":
         usable = view.state in (State.READY, State.DEGRADED) and name not in actions.reloading
@@ -50,6 +51,9 @@ def build_menu(view: ServerView, actions: ServerActions, enabled: bool, parent: 
     else:
         add(translate("ServerMenu", "Enable"), "", True, lambda: actions.enable(name))
     menu.addSeparator()
+    looks = view.enabled and name not in actions.looking
+    add(translate("ServerMenu", "Check health"), "", looks, lambda: actions.check_health(name))
+    add(translate("ServerMenu", "Refresh"), "", looks, lambda: actions.refresh(name))
     add(translate("ServerMenu", "Show log"), "L", True, lambda: actions.show_log(name))
     if view.sign_in:
         add(translate("ServerMenu", "Sign-in…"), "", True, lambda: actions.show_sign_in(name))

@@ -25,15 +25,19 @@ class Route:
     - an async generator of lists of a shape: a stream of them, one JSON object a line, an empty line for an empty list
 
     It raises :class:`CallboardError`. Its docstring is what the API's document says of the route. ``media`` is the
-    type of a plain text, where it is a special one.
+    type of a plain text, where it is a special one. ``waits``: the handler waits for somebody else, and is cancelled if
+    the client goes away meanwhile.
     """
 
-    def __init__(self, method: str, path: str, handler: Callable[..., Any], *, media: str = "text/plain") -> None:
+    def __init__(
+        self, method: str, path: str, handler: Callable[..., Any], *, media: str = "text/plain", waits: bool = False
+    ) -> None:
         hints = get_type_hints(handler, include_extras=True)
         self.method = method
         self.path = path
         self.handler = handler
         self.media = media
+        self.waits = waits
         self.parameters: dict[str, Any] = {name: hints[name] for name in _PARAMETER.findall(path)}
         self.query: Any = hints.get("query")
         self.body: Any = hints.get("body")

@@ -25,6 +25,7 @@ from callboard.ui.figures_reader import FiguresReader
 from callboard.ui.icons import Icons
 from callboard.ui.models.servers import tools_text
 from callboard.ui.tabs.agent_box import AgentBox
+from callboard.ui.tabs.health_box import HealthBox
 from callboard.ui.theme import Theme
 from callboard.ui.widgets.facts import Facts
 
@@ -44,6 +45,7 @@ class OverviewTab(QScrollArea):
         self._figures.changed.connect(self._show_figures)
         self._state = Facts(theme, icons)
         self._identity = Facts(theme, icons)
+        self._health = HealthBox(link, actions, theme)
         self._exit = _ExitBox(actions)
         self._agent = AgentBox(link, actions)
         self._add_facts()
@@ -54,6 +56,7 @@ class OverviewTab(QScrollArea):
         layout.setContentsMargins(16, 14, 16, 16)
         layout.setSpacing(14)
         layout.addWidget(self._state)
+        layout.addWidget(self._health)
         layout.addWidget(self._exit)
         layout.addWidget(self._agent)
         layout.addWidget(self._identity)
@@ -93,6 +96,7 @@ class OverviewTab(QScrollArea):
         state.set("pid", self.tr("PID {pid}").format(pid=view.pid) if view.pid is not None else "")
         state.set("restarts", restarts_text(view))
         self._show_figures()
+        self._health.show_server(view)
         self._exit.show_exit(view)
         self._agent.show_server(view)
         identity = self._identity
@@ -131,6 +135,7 @@ class OverviewTab(QScrollArea):
         self._state.set("state", text, self.tr("since {time}").format(time=formats.exact_time(view.since)))
         self._state.set("uptime", _uptime(view, now))
         self._state.set("retry", self._retry(view, now))
+        self._health.tick(now)
         self._exit.tick(now)
         self._agent.tick()
 

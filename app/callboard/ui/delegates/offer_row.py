@@ -1,12 +1,12 @@
-"""How a tool's row in the list is painted."""
+"""How the row of a tool, a resource or a prompt in its list is painted."""
 
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
 
-from callboard.api.schema import ToolView
 from callboard.core.health import Severity
 from callboard.ui.delegates.ground import BAR, paint_ground
+from callboard.ui.models.offers import Offer
 from callboard.ui.models.roles import Role
 from callboard.ui.severity import paint_mark, pill_font
 from callboard.ui.theme import Theme, Token
@@ -15,8 +15,8 @@ _PAD = 8
 _MARK = 12
 
 
-class ToolRowDelegate(QStyledItemDelegate):
-    """Paints a ToolView: its name, what it is for, and a triangle if something is odd about it."""
+class OfferRowDelegate(QStyledItemDelegate):
+    """Paints an Offer: its name, what it is for, and a triangle if something is odd about it."""
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -29,8 +29,8 @@ class ToolRowDelegate(QStyledItemDelegate):
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
-        tool = index.data(Role.VIEW)
-        if not isinstance(tool, ToolView):
+        offer = index.data(Role.OFFER)
+        if not isinstance(offer, Offer):
             return
         painter.save()
         paint_ground(painter, option, self._theme)
@@ -38,14 +38,14 @@ class ToolRowDelegate(QStyledItemDelegate):
         name = QFont(option.font)
         name.setWeight(QFont.Weight.DemiBold)
         top = QRect(inside.left(), inside.top(), inside.width(), QFontMetrics(name).height())
-        if tool.problem:
+        if offer.problem:
             mark = QRectF(top.right() - _MARK, top.center().y() - _MARK / 2, _MARK, _MARK)
             paint_mark(painter, mark, Severity.ATTENTION, self._theme.color(Token.ATTENTION))
             top.setRight(top.right() - _MARK - 6)
-        self._paint_text(painter, name, top, tool.name, Token.TEXT)
+        self._paint_text(painter, name, top, offer.name, Token.TEXT)
         below = QRect(inside.left(), top.bottom() + 2, inside.width(), inside.bottom() - top.bottom())
-        what = tool.problem or " ".join(tool.description.split()) or tool.title
-        self._paint_text(painter, pill_font(option.font), below, what, Token.ATTENTION if tool.problem else Token.MUTED)
+        tone = Token.ATTENTION if offer.problem else Token.MUTED
+        self._paint_text(painter, pill_font(option.font), below, offer.below, tone)
         painter.restore()
 
     def _paint_text(self, painter: QPainter, font: QFont, rect: QRect, text: str, token: Token) -> None:
