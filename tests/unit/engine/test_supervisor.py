@@ -403,6 +403,28 @@ async def test_dead_servers_delay_no_other(world: World):
     assert all(world.status(name).state is State.STARTING for name in dead)
 
 
+@pytest.fixture
+def one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(connector, "SLOT_TIME", 60.0)
+
+
+async def test_few_start_at_the_same_moment(one_core: None, world: World, monkeypatch: pytest.MonkeyPatch):
+    names = [f"slow{number}" for number in range(7)]
+    most = 0
+
+    def count(_name: str) -> None:
+        nonlocal most
+        statuses = [world.status(name) for name in world.supervisor.names]
+        most = max(most, sum(each.state is State.STARTING and each.pid is not None for each in statuses))
+
+    monkeypatch.setattr(world.supervisor, "_on_change", count)
+    world.apply(**{name: odd("--slow", "0.2") for name in names})
+    for name in names:
+        await world.reach(State.READY, name=name, seconds=60)
+    assert most == 2, "two for each core"
+
+
 async def test_noise_on_stdout_is_kept_and_the_server_too(world: World):
     world.apply(odd=odd("--noise"))
     await world.supervisor.upstream("odd")
