@@ -15,6 +15,7 @@ import pytest
 from callboard import cli
 from callboard.core.backoff import LONGEST, LONGEST_WHEN_FAILED
 from callboard.core.health import PRIMARY_ACTION, State
+from callboard.core.policy import Policy
 from callboard.core.roster import AgentEntry, LocalEntry, RemoteEntry, Restart
 from callboard.core.roster_parse import parse_roster
 from callboard.core.supervision import HEALTHY_AFTER
@@ -114,7 +115,7 @@ async def test_the_configuration_for_stdio_clients_works(callboard_home: Path) -
 
 
 def test_the_roster_s_example_is_right() -> None:
-    example, telemetry, agents, gateway, server = blocks("yaml")
+    example, policy, telemetry, agents, gateway, server = blocks("yaml")
     (dice,) = parse_roster(agents).servers.values()
     assert isinstance(dice, AgentEntry)
     assert (dice.persist, dice.limits.turns) == (True, 200)
@@ -127,6 +128,14 @@ def test_the_roster_s_example_is_right() -> None:
     exported = parse_roster(telemetry).settings.telemetry
     assert plan_export(exported, {}, lambda text: text) is not None
     assert exported.model_copy(update={"endpoint": "", "headers": {}, "interval": None}) == defaults.telemetry
+    rules = parse_roster(policy).settings
+    assert rules.policy.ask_seconds == defaults.policy.ask_seconds
+    assert rules.policy.allow == ["*"]
+    cursor = rules.clients["cursor"].policy
+    assert cursor is not None
+    assert Policy(cursor).decide("prompt", "any", "name").effect == "allow"
+    assert Policy(cursor).decide("tool", "files", "move_file").effect == "deny"
+    assert rules.clients["build-bot"].profile in rules.profiles
     assert parse_roster(server).settings.storage.startswith("postgresql://")
 
 

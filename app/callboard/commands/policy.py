@@ -61,7 +61,7 @@ async def set_client(client: EngineClient, options: Namespace, terminal: Termina
     entry = dict(_find(view, options.client).entry or {})
     _apply(entry, options, view)
     await client.policy.save_client(options.client, entry, revision=view.revision)
-    return 0
+    return await _show_anew(client, options, terminal)
 
 
 async def add_client(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
@@ -86,7 +86,13 @@ async def reset_client(client: EngineClient, options: Namespace, terminal: Termi
     """The default holds for the client again."""
     _find(await client.policy.view(), options.client)
     await client.policy.reset_client(options.client)
-    return 0
+    return await _show_anew(client, options, terminal)
+
+
+async def _show_anew(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
+    """What holds after a change."""
+    options.json = False
+    return await show_client(client, options, terminal)
 
 
 def _apply(entry: dict[str, Any], options: Namespace, view: PolicyView) -> None:
@@ -127,7 +133,8 @@ async def change_rules(client: EngineClient, options: Namespace, terminal: Termi
     """Allow, ask for or deny patterns."""
     effect = options.name_of_command.split()[-1]
     await client.policy.change_rules(options.client, effect, options.patterns)
-    return 0
+    options.json = False
+    return await policy(client, options, terminal)
 
 
 async def check(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
@@ -242,6 +249,8 @@ async def set_profile(client: EngineClient, options: Namespace, terminal: Termin
         "deny": options.deny or None,
     }
     await client.policy.save_profile(options.profile, {key: value for key, value in entry.items() if value})
+    view = await client.policy.view()
+    terminal.line(next(each.endpoint for each in view.profiles if each.name == options.profile))
     return 0
 
 
