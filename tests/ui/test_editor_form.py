@@ -419,6 +419,12 @@ async def test_agents_and_lists(make_form: MakeForm, engine: MemoryEngine, tmp_p
     expose.choice.box.setCurrentIndex(expose.choice.box.findData("named"))
     assert problem(form, "expose") == "Enter at least one tool."
     expose.names.edit.setPlainText("hello\n\n  bye ")
+    aliases = field(form, "aliases")
+    aliases.choice.box.setCurrentIndex(aliases.choice.box.findData("own"))
+    assert problem(form, "aliases") == "Enter at least one name."
+    aliases.names.edit.setPlainText("directory = path\nfolder")
+    assert problem(form, "aliases") == "Write it as other = argument: folder"
+    aliases.names.edit.setPlainText("directory = path\nfolder=path")
     field(form, "agent").take_path(str(tmp_path / "agent.py"))
     field(form, "cwd").take_path(str(tmp_path))
     field(form, "tools.allow").edit.setPlainText("read_*\nlist")
@@ -434,6 +440,7 @@ async def test_agents_and_lists(make_form: MakeForm, engine: MemoryEngine, tmp_p
         "agent": f"{tmp_path}/agent.py",
         "params": {"silent": False},
         "expose": ["hello", "bye"],
+        "aliases": {"directory": "path", "folder": "path"},
         "cwd": str(tmp_path),
         "tools": {"allow": ["read_*", "list"]},
         "enabled": False,
@@ -790,3 +797,15 @@ async def test_who_saved_is_told(make_form: MakeForm, engine: MemoryEngine) -> N
 
 def _buttons(widget: QWidget) -> list[str]:
     return [button.text() for button in widget.findChildren(QPushButton) if button.isVisibleTo(widget)]
+
+
+@pytest.mark.parametrize("written", ["gaia", {"directory": "path"}, {"greet": {"who": "name"}}])
+async def test_other_names_of_arguments_stay_as_they_were_written(
+    make_form: MakeForm, engine: MemoryEngine, written: Any
+) -> None:
+    engine.write_outside({"greeter": {"agent": "m:A", "aliases": written}})
+    form = make_form("greeter")
+    field(form, "python").edit.setText("/usr/bin/python3")
+    await checked(engine, form)
+    await save(form)
+    assert engine.servers["greeter"] == {"agent": "m:A", "aliases": written, "python": "/usr/bin/python3"}

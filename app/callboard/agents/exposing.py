@@ -165,7 +165,7 @@ def _whole(keeper: Keeper, agent: Message, settings: AgentSettings, *, several: 
         description=agent["description"] or f"Run the {shown} agent.",
         input_schema=schema,
         output_schema=output,
-        annotations=agent["annotations"],
+        annotations=agent["annotations"] or _ANYTHING,
         meta=None,
         keeper=keeper,
         agent=agent["name"],
@@ -216,6 +216,7 @@ _WRAPPED: Final[dict[str, Any]] = {
     "properties": {"result": {"title": "Result"}},
     "required": ["result"],
 }
+_ANYTHING: Final[dict[str, Any]] = {"openWorldHint": True}  # of what an agent changes, nothing is known
 _ANSWER: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import psutil
 import pytest
 
 from tests.e2e.agents.frameworks import ready
@@ -139,6 +140,26 @@ async def test_a_busy_agent_holds_up_nobody_else(callboard_home: Path, tmp_path:
             waiting.cancel()  # which the agent hears of, so that its conversation is free again
             await asyncio.wait([waiting])
             assert text_of(await one.call_tool("agent", {"request": "next"})) == "next"
+
+
+async def test_a_call_that_takes_too_long_is_ended_whatever_it_does(callboard_home: Path, tmp_path: Path) -> None:
+    source = (
+        "import os, time\n"
+        "def agent(request):\n"
+        "    if request == 'block': time.sleep(600)\n"
+        "    return str(os.getpid())\n"
+    )
+    slow = agent(tmp_path, source, timeouts={"call": 1}, limits={"grace": 0.2})
+    async with EngineProcess(callboard_home, {"slow": slow}) as engine:
+        await ready(engine, "slow")
+        async with mcp_client(engine, "slow", mode=LEGACY) as client:
+            first = text_of(await client.call_tool("agent", {"request": ""}))
+            with pytest.raises(Exception, match="did not answer"):
+                await client.call_tool("agent", {"request": "block"})
+            async with asyncio.timeout(60):
+                while psutil.pid_exists(int(first)):  # noqa: ASYNC110  it is another process
+                    await asyncio.sleep(0.05)
+            assert text_of(await client.call_tool("agent", {"request": ""})) != first
 
 
 async def offered(client: Any) -> list[str]:

@@ -98,7 +98,7 @@ async def test_over_http(mode: str, callboard_home: Path, free_port: int) -> Non
                 assert evil.status_code == 403, address
                 assert (await http.post(address, json={}, headers={"host": "evil.example"})).status_code == 421
             assert (await http.post(f"{url}/", json={})).status_code not in (307, 308, 404)
-        run.process.send_signal(signal.SIGTERM)
+        run.process.send_signal(signal.SIGTERM if mode == LEGACY else signal.SIGINT)
         assert await run.process.wait() == 0
 
 

@@ -169,6 +169,9 @@ async def test_adk_errors_thoughts_and_artifacts(entry_of: MakeEntry, callboard_
                 assert "the model is overloaded" in text_of(overloaded).lower()
                 assert "secret" not in text_of(await dice("think of it"))
                 assert "secret" not in dice.said
+                computed = await dice("compute it")
+                assert [block.text for block in computed.content] == ["so it is:", "42", "done"]
+                assert "→ code(print(6 * 7))" in dice.said
                 saved = await dice("save this")
                 assert kinds_of(saved) == ("text", "resource")
                 resource = saved.content[1].resource

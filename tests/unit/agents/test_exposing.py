@@ -101,6 +101,9 @@ def test_the_form_of_a_whole_agent() -> None:
     assert (tool.name, tool.title, tool.description) == ("my_agent", "my agent", "Run the my agent agent.")
     assert set(tool.input_schema["properties"]) == {"request", "conversation", "attachments"}
     assert tool.input_schema["required"] == ["request"]
+    assert tool.annotations == {"openWorldHint": True}
+    (careful,) = found(agent("a", runs=True, annotations={"readOnlyHint": True}))
+    assert careful.annotations == {"readOnlyHint": True}
     assert set(tool.output_schema["properties"]) == {"result", "conversation"}
     (bare,) = found(agent("a", runs=True), stateless=True, attachments=False)
     assert set(bare.input_schema["properties"]) == {"request"}

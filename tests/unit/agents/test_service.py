@@ -117,6 +117,16 @@ async def test_conversations_by_session_and_by_handle() -> None:
         assert text(foreign) == f"There is no conversation {handle}; leave it out to begin one."
 
 
+async def test_a_conversation_is_one_agents(tmp_path: Path) -> None:
+    source = "def maths(request): return 'm'\ndef history(request): return 'h'\nboth = [maths, history]\n"
+    async with working(tmp_path, source, "both", persist=True) as service:
+        first = await service.call("maths", {"request": ""}, ANN)
+        handle = first.meta[META_CONVERSATION]
+        other = await service.call("history", {"request": "", "conversation": handle}, ANN)
+        assert text(other) == f"There is no conversation {handle}; leave it out to begin one."
+        assert (await service.call("history", {"request": ""}, ANN)).meta[META_CONVERSATION] != handle
+
+
 async def test_conversations_are_counted_and_shown_to_whose_they_are() -> None:
     async with serving(Counter, expose="whole", persist=True) as service:
         mine = await service.call("counter", {"request": "a"}, ANN)

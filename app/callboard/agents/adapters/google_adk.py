@@ -250,7 +250,11 @@ class _Reader:
         elif part.executable_code:
             yield ToolCall("code", part.executable_code.code)
         elif part.code_execution_result:
-            yield ToolReturn("code", part.code_execution_result.output)
+            output = part.code_execution_result.output
+            yield ToolReturn("code", output)
+            if is_final and output:
+                self._has_answer = True
+                yield Text(output)
         for media in _media(part):
             self._has_answer = True
             yield media

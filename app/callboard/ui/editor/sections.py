@@ -6,6 +6,7 @@ from PySide6.QtCore import QObject
 
 from callboard.api.schema import EntryKind
 from callboard.ui.editor.agent_field import AgentField
+from callboard.ui.editor.aliases_field import AliasesField
 from callboard.ui.editor.argument_list import ArgumentList
 from callboard.ui.editor.auth_fields import AuthFields
 from callboard.ui.editor.command_field import CommandField
@@ -159,6 +160,7 @@ class SectionBuilder(QObject):
             self._row("python", python, self.tr("The one of the environment in which the agent's packages are.")),
             self._row("params", params, self.tr("Arguments for the agent's constructor: a JSON object.")),
             self._row("expose", ExposeField(self.tr("Expose"))),
+            self._row("aliases", AliasesField(self.tr("Other names of arguments"))),
             self._row("persist", CheckField(self.tr("Keep conversations when it is restarted"), default=False)),
             self._row("reload", CheckField(self.tr("Load it anew when its files change"), default=False)),
             self.environment(),
