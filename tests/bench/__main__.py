@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "app"))
 
 from tests.bench.agents import agents  # noqa: E402
+from tests.bench.cost import cost  # noqa: E402
 from tests.bench.engines import idle, many, memory  # noqa: E402
 from tests.bench.figures import Figure, Unavailable, table  # noqa: E402
 from tests.bench.relay import relay  # noqa: E402
@@ -22,7 +23,8 @@ from tests.bench.trouble import crowd, flood  # noqa: E402
 from tests.bench.windows import log, stall, start  # noqa: E402
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
-    function.__name__: function for function in (start, stall, log, idle, relay, memory, many, crowd, flood, agents)
+    function.__name__: function
+    for function in (start, stall, log, idle, relay, cost, memory, many, crowd, flood, agents)
 }
 
 

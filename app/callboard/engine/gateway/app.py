@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Protocol
 from urllib.parse import unquote
 
@@ -142,6 +143,7 @@ class GatewayApp:
         await self.control(scope["method"], path.removeprefix(API_PREFIX), query, receive, send)
 
 
+@lru_cache(maxsize=1000)
 def find_target(path: str) -> Target | None:
     """What a path of an MCP endpoint, or of a plain call, names; None for any other path."""
     found = _PATH.fullmatch(path)

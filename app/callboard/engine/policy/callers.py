@@ -24,7 +24,7 @@ class Caller:
     Two requests are of one caller if their callers are the same object.
     """
 
-    __slots__ = ("_policies", "_policy", "_verdicts", "client", "is_person", "max_result_chars", "profile")
+    __slots__ = ("_policies", "_policy", "_servers", "_verdicts", "client", "is_person", "max_result_chars", "profile")
 
     def __init__(self, client: str, profile: str, policies: "Policies") -> None:
         """``profile`` is the endpoint's, "" at the others."""
@@ -34,6 +34,7 @@ class Caller:
         self.max_result_chars = 0  # of the text of one result; 0 for no bound
         self._policy = Policy(DefaultPolicy())
         self._policies = policies
+        self._servers: dict[str, bool] = {}
         self._verdicts: dict[tuple[str, str, str], Verdict] = {}
 
     @property
@@ -44,6 +45,7 @@ class Caller:
     @policy.setter
     def policy(self, policy: Policy) -> None:
         self._policy = policy
+        self._servers.clear()
         self._verdicts.clear()
 
     def verdict(self, kind: ItemKind, server: str, name: str) -> Verdict:
@@ -73,7 +75,13 @@ class Caller:
 
     def may_use(self, server: str) -> bool:
         """Whether it may use anything of a server."""
-        return self._policy.may_use(server)
+        known = self._servers.get(server)
+        if known is None:
+            known = self._policy.may_use(server)
+            if len(self._servers) >= MAX_VERDICTS:
+                self._servers.clear()
+            self._servers[server] = known
+        return known
 
     def forget(self) -> None:
         """Decide everything anew: tools or approvals have changed."""
