@@ -19,12 +19,13 @@ from tests.bench.cost import cost  # noqa: E402
 from tests.bench.engines import idle, many, memory  # noqa: E402
 from tests.bench.figures import Figure, Unavailable, table  # noqa: E402
 from tests.bench.relay import relay  # noqa: E402
+from tests.bench.telemetry import telemetry  # noqa: E402
 from tests.bench.trouble import crowd, flood  # noqa: E402
 from tests.bench.windows import log, stall, start  # noqa: E402
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     function.__name__: function
-    for function in (start, stall, log, idle, relay, cost, memory, many, crowd, flood, agents)
+    for function in (start, stall, log, idle, relay, cost, telemetry, memory, many, crowd, flood, agents)
 }
 
 

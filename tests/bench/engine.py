@@ -117,13 +117,13 @@ def temporary_home() -> Iterator[Home]:
 
 
 @contextlib.contextmanager
-def running_engine(servers: dict[str, Any]) -> Iterator[Engine]:
-    """An engine with these servers; it and they are ended with the block."""
+def running_engine(servers: dict[str, Any], environment: dict[str, str] | None = None) -> Iterator[Engine]:
+    """An engine with these servers, and these variables besides; it and they are ended with the block."""
     with temporary_home() as home:
         home.write_roster(servers)
         command = [sys.executable, "-m", "callboard", "engine"]
         output = home.folder / "output.txt"
-        with child(command, home.environment, output) as process:
+        with child(command, home.environment | (environment or {}), output) as process:
             wait_for(lambda: home.address is not None or process.poll() is not None, "the engine")
             if process.poll() is not None:
                 raise RuntimeError(f"the engine ended at once: {output.read_text()}")

@@ -11,7 +11,8 @@ SAMPLED: Final = 1
 
 # Trace Context, section 3.2: version 00 is this long and no longer, later ones may say more
 _TRACEPARENT: Final = re.compile(r"(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.DOTALL)
-_LONGEST: Final = {TRACEPARENT: 256, TRACESTATE: 4096, BAGGAGE: 8192}  # characters of a header that are passed on
+# characters of a header that are passed on
+_HEADERS: Final = ((b"traceparent", TRACEPARENT, 256), (b"tracestate", TRACESTATE, 4096), (b"baggage", BAGGAGE, 8192))
 
 
 class TraceContext(NamedTuple):
@@ -46,11 +47,11 @@ def from_headers(headers: Mapping[bytes, bytes]) -> dict[str, str]:
     left out.
     """
     found: dict[str, str] = {}
-    for name, longest in _LONGEST.items():
-        value = headers.get(name.encode(), b"")
+    for header, name, longest in _HEADERS:
+        value = headers.get(header)
         if value and len(value) <= longest and value.isascii() and value.decode().isprintable():
             found[name] = value.decode()
-    if parse_traceparent(found.get(TRACEPARENT, "")) is None:
+    if found and parse_traceparent(found.get(TRACEPARENT, "")) is None:
         found.pop(TRACEPARENT, None)
         found.pop(TRACESTATE, None)
     return found
