@@ -38,6 +38,12 @@ log = logging.getLogger(__name__)
 FLUSH_SECONDS: Final = 1.0  # for the collector to take what is left when the engine stops
 SETTLE_SECONDS: Final = 1.5
 SNAPSHOT_SECONDS: Final = 5.0
+# the usual fixes speak of a server's entry
+_FIX: Final = {
+    "secret-missing": "Set it with `callboard secrets set`, or change the roster's section telemetry.",
+    "env-unset": FIXES["telemetry-invalid"],
+    "entry-invalid": FIXES["telemetry-invalid"],
+}
 SecretsLookup = Callable[[Iterable[str]], Awaitable[Mapping[str, str]]]
 
 
@@ -139,8 +145,11 @@ class Telemetry:
     def notices(self) -> list[Notice]:
         """What a person should know: that the exporter cannot start, that a collector takes nothing."""
         notices = [self._problem] if self._problem is not None else []
-        for address, why in self._failing.items():
-            message = f"The collector at {_shown(address)} takes no telemetry: {why}."
+        if self._failing:
+            places = " and ".join(map(_shown, self._failing))
+            message = (
+                f"The collector at {places} takes no telemetry: {', '.join(dict.fromkeys(self._failing.values()))}."
+            )
             notices.append(Notice(code="telemetry-failing", message=message, fix=FIXES["telemetry-failing"]))
         return notices
 
@@ -185,8 +194,7 @@ class Telemetry:
             plan = await self._find_plan(settings)
         except CallboardError as error:
             message = f"Telemetry is not exported: {error.message}"
-            fix = FIXES["telemetry-invalid"] if error.code in ("env-unset", "entry-invalid") else error.fix
-            problem = Notice(code=error.code, message=message, fix=fix)
+            problem = Notice(code=error.code, message=message, fix=_FIX.get(error.code, error.fix))
         if plan != self._plan:
             await self._end_export()
             if plan is not None:
