@@ -162,7 +162,7 @@ async def test_a_busy_server_is_left_to_its_work(callboard_home: Path) -> None:
         async with await legacy(engine, "busy") as client:
             assert text_of(await client.call("silent", {"s": 1.5})) == "done silently"
             assert (await engine.client.server("busy")).since == before.since
-            async with in_background(client.request("tools/call", {"name": "silent", "arguments": {"s": 2}}, number=9)):
+            async with in_background(client.request("tools/call", {"name": "silent", "arguments": {"s": 6}}, number=9)):
                 await engine.wait_for_call("silent")
                 await client.notify("notifications/cancelled", {"requestId": 9})
             await engine.wait_for("busy", "degraded")
