@@ -96,9 +96,8 @@ class TestGateway:
 
     def tell_now(self) -> None:
         """Tell at once what changed, if it is still to be told."""
-        if self.relay._notice_timer is not None:
-            self.relay._notice_timer.cancel()
-            self.relay._send_notices()
+        if self.relay.notices._timer is not None:
+            self.relay.notices.send()
 
     async def start_fixture(self, name: str, era: str, *options: str, modern: bool | None = None) -> Upstream:
         """Start the fixture server over stdio."""

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QSettings, Qt
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QMessageBox, QPushButton
 
 from callboard.api.policy_schema import (
     ApprovalView,
@@ -15,7 +16,7 @@ from callboard.api.policy_schema import (
     ProfileView,
     Revoked,
 )
-from callboard.api.schema import RosterEdit
+from callboard.api.schema import RosterEdit, TokenView
 from callboard.core.errors import CallboardError
 from callboard.ui.actions import ServerActions
 from callboard.ui.clients.page import CLIENT, PROFILE, ClientsPage
@@ -161,6 +162,26 @@ async def test_answers_for_good_can_be_taken_back(link: HandLink, page: ClientsP
     revoke[0].click()
     await until(lambda: asked(link, "DELETE"), seconds=30)
     assert asked(link, "DELETE")[0][0] == "/policy/approvals?client=vscode&server=github&name=merge&kind=tool"
+
+
+async def test_tokens_are_copied_and_replaced_after_a_question(
+    link: HandLink, actions: ServerActions, page: ClientsPage
+) -> None:
+    said: list[str] = []
+    actions.said.connect(said.append)
+    link.hand.answers |= {"/token/vscode": TokenView(token="cb_1"), "/clients/vscode/rotate": TokenView(token="cb_2")}
+    assert not page.client.copy_token.isVisible()
+    page.choose(CLIENT, "vscode")
+    page.client.copy_token.click()
+    await until(lambda: said == ["Token of VS Code copied"], seconds=30)
+    assert QGuiApplication.clipboard().text() == "cb_1"
+    page.client.new_token.click()
+    (box,) = page.client.findChildren(QMessageBox)
+    assert asked(link, "POST") == []
+    next(each for each in box.buttons() if each.text() == "Replace").click()
+    await until(lambda: len(said) == 2, seconds=30)
+    assert QGuiApplication.clipboard().text() == "cb_2"
+    await until(lambda: not page.client.findChildren(QMessageBox), seconds=30)
 
 
 async def test_a_profile_is_added_and_removed(link: HandLink, page: ClientsPage) -> None:

@@ -34,6 +34,7 @@ async def examine(engine: "Engine", table: "ServerTable", server: str) -> list[C
         else Check(name="secrets", status="ok", message=f"Values are kept in {secrets.backend}.")
     )
     checks += engine.telemetry.checks()
+    checks += engine.policy.checks()
     for name in engine.roster_file.roster.servers:
         checks += await _server_checks(engine, table, name)
     return checks

@@ -87,6 +87,7 @@ log = logging.getLogger(__name__)
 
 RECENT_SECONDS = 600.0
 COALESCE_SECONDS = 0.1
+WINDOW_SECONDS = 8.0  # in which a window that starts, or lost its connection, comes to show a question
 COUNT_SECONDS = 2.0  # between two counts of the calls while calls come
 
 
@@ -141,7 +142,9 @@ class Engine:
         self.sign_ins = self._table.sign_ins
         self._approvals = Approvals(paths.state / "approvals.json", self._on_approvals)
         self.policies = Policies(self._approvals)
-        self.questions = Questions(mask=self._masking.mask_shown, on_change=self._on_questions, notify=notify)
+        self.questions = Questions(
+            mask=self._masking.mask_shown, on_change=self._on_questions, notify=notify, patience=WINDOW_SECONDS
+        )
         self.policy = PolicyDesk(
             self.policies,
             self.questions,

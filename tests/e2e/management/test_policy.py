@@ -101,6 +101,19 @@ async def test_clients_and_profiles_from_the_command_line(callboard_home: Path) 
         assert "my-bot" in (await callboard("clients")).out
 
 
+async def test_doctor_sees_what_a_slip_of_the_pen_leaves_open(callboard_home: Path) -> None:
+    callboard = CommandLine(callboard_home)
+    async with EngineProcess(callboard_home, SERVERS) as engine:
+        await engine.client.policy.save_client("vs-code", {"policy": {"allow": ["one.*"]}})
+        await engine.client.policy.save_profile("work", {"servers": ["one", "three"]})
+        said = (await callboard("doctor")).out
+        assert 'did you mean "vscode"?' in said
+        assert "The profile work names three" in said
+        await engine.client.policy.reset_client("vs-code")
+        await engine.client.policy.save_client("my-bot", {"profile": "work"})
+        assert "did you mean" not in (await callboard("doctor")).out
+
+
 async def test_a_session_is_told_when_its_profile_changes(callboard_home: Path) -> None:
     async with EngineProcess(callboard_home, SERVERS) as engine:
         for name in SERVERS:

@@ -258,3 +258,53 @@ def test_any_sequence_of_edits_says_what_was_asked_and_keeps_the_rest(
 def test_a_number_reads_back_as_itself(number: float) -> None:
     text = set_entry("version: 1\nservers: {}\n", "greeter", {"agent": "a:b", "params": {"rate": number}})
     assert parse_roster(text).written["greeter"]["params"] == {"rate": number}
+
+
+# ---- clients, profiles and the policy
+
+RULES = """\
+# top
+policy: {deny: ["*.rm"]}   # for all
+
+clients:
+  # mine
+  vscode:
+    policy:
+      allow: [git.*]   # the tools I use
+    x: 1
+"""
+
+
+def test_other_sections_are_edited_with_the_same_care() -> None:
+    changed = set_entry(RULES, "vscode", {"policy": {"allow": ["git.*", "files.*"]}, "x": 1}, "clients")
+    assert changed_lines(RULES, changed) == [
+        "-      allow: [git.*]   # the tools I use",
+        "+      allow: [git.*, files.*]   # the tools I use",
+    ]
+    policy = set_entry(RULES, "policy", {"deny": ["*.rm"], "ask_seconds": 30.0, "read_only": True}, "")
+    assert changed_lines(RULES, policy) == [
+        '-policy: {deny: ["*.rm"]}   # for all',
+        '+policy: {deny: ["*.rm"], ask_seconds: 30.0, read_only: true}   # for all',
+    ]
+    assert remove_entry(RULES, "policy", "") == RULES.replace('# top\npolicy: {deny: ["*.rm"]}   # for all\n\n', "")
+
+
+def test_a_section_that_is_not_there_is_begun() -> None:
+    text = set_entry(ROSTER, "work", {"servers": ["files"], "description": None}, "profiles")
+    assert text == ROSTER + "\nprofiles:\n  work:\n    servers: [files]\n"
+    text = set_entry(ROSTER, "policy", {"deny": ["*.rm"]}, "")
+    assert text == ROSTER + '\npolicy:\n  deny: ["*.rm"]\n'
+    assert set_entry("", "a", {"max_result_chars": 500}, "clients") == "clients:\n  a:\n    max_result_chars: 500\n"
+
+
+def test_a_section_may_become_empty_and_be_filled_again() -> None:
+    emptied = remove_entry(RULES, "vscode", "clients")
+    assert read_yaml(emptied).value["clients"] is None
+    filled = set_entry(emptied, "cursor", {"profile": "work"}, "clients")
+    assert read_yaml(filled).value["clients"] == {"cursor": {"profile": "work"}}
+    assert "# for all" in filled
+
+
+def test_numbers_keep_their_type_where_a_server_would_have_text() -> None:
+    text = set_entry(RULES, "vscode", {"max_result_chars": 8000, "policy": {"read_only": False}}, "clients")
+    assert read_yaml(text).value["clients"]["vscode"] == {"max_result_chars": 8000, "policy": {"read_only": False}}

@@ -286,3 +286,35 @@ async def test_a_file_that_is_only_touched_is_no_change(path: Path) -> None:
         await file.save_entry("a", {"command": "y"})
         await changes.wait()
         assert changes.count == 1
+
+
+async def test_clients_profiles_and_the_policy_are_edited_and_taken_back(path: Path) -> None:
+    file = await opened(path)
+    profile = await file.save_item("profiles", "work", {"servers": ["a"]})
+    await file.save_item("clients", "vscode", {"profile": "work"})
+    await file.save_item("", "policy", {"deny": ["*.rm"]})
+    settings = file.roster.settings
+    assert (settings.clients["vscode"].profile, settings.policy.deny) == ("work", ["*.rm"])
+    assert file.roster.sections["profiles"] == {"work": {"servers": ["a"]}}
+    for section, name, item, code in (
+        ("profiles", "work", None, "entry-invalid"),  # a client is bound to it
+        ("profiles", "w x", {"servers": ["a"]}, "entry-invalid"),
+        ("clients", "vscode", {"profil": "work"}, "entry-invalid"),
+        ("clients", "vscode", {"profile": "gone"}, "entry-invalid"),
+        ("clients", "cursor", None, "not-found"),
+        ("", "policy", {"allow": "x.*"}, "entry-invalid"),
+    ):
+        with pytest.raises(CallboardError) as caught:
+            await file.save_item(section, name, item)
+        assert caught.value.code == code
+    before = path.read_text()
+    reset = await file.save_item("clients", "vscode", None)
+    await file.undo(reset.undo)
+    assert path.read_text() == before
+    with pytest.raises(CallboardError) as caught:
+        await file.save_item("profiles", "work", {"servers": ["b"]}, revision=profile.revision)
+    assert caught.value.code == "roster-changed"
+    await file.save_item("clients", "vscode", {"max_result_chars": 500})
+    await file.undo(profile.undo)  # beside the others
+    assert file.roster.settings.profiles == {}
+    assert file.roster.settings.clients["vscode"].max_result_chars == 500

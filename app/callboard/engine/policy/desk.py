@@ -1,6 +1,7 @@
 """What a person does with clients, policies and profiles: looks at them, changes them, answers questions."""
 
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -14,7 +15,7 @@ from callboard.api.policy_schema import (
     VerdictQuery,
     VerdictView,
 )
-from callboard.api.schema import RosterEdit
+from callboard.api.schema import Check, RosterEdit
 from callboard.core.errors import CallboardError
 from callboard.core.policy_shapes import ASK_WORDS, DefaultPolicy, Rules
 from callboard.engine.gateway.clients import ClientTokens
@@ -99,6 +100,25 @@ class PolicyDesk:
         caller = self._policies.caller(query.client, query.profile)
         verdict = caller.verdict(query.kind, query.server, query.name)
         return VerdictView(effect=verdict.effect, reason=verdict.reason)
+
+    def checks(self) -> list[Check]:
+        """What a slip of the pen leaves unprotected: clients of nearly a known name, and servers that are not there."""
+        roster = self._file.roster
+        found = []
+        for client in roster.settings.clients:
+            close = get_close_matches(client, [name for name in self._names if name != client], n=1, cutoff=0.8)
+            if client not in self._names and close:
+                message = (
+                    f'The roster names a client "{client}", which has a token of its own; did you mean "{close[0]}"?'
+                )
+                fix = "Correct the name under clients, or leave it if another program has that token."
+                found.append(Check(name="clients", status="warn", message=message, fix=fix))
+        for name, profile in roster.settings.profiles.items():
+            if missing := [server for server in profile.servers if server not in roster.servers]:
+                message = f"The profile {name} names {', '.join(missing)}, which the roster does not have."
+                fix = "Correct the names under profiles, or add the servers."
+                found.append(Check(name="profiles", status="warn", message=message, fix=fix))
+        return found
 
     # changing
 

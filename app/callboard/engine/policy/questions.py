@@ -65,13 +65,17 @@ class Questions:
         mask: Callable[[str], str] = lambda text: text,
         on_change: Callable[[], None] = lambda: None,
         notify: Notify | None = None,
+        patience: float = 0.0,
     ) -> None:
         """``on_change`` hears that a question came or went. ``notify`` asks by a desktop notification: it returns the
-        answer, or None if there is no way to show one; it is cancelled when the question is over.
+        answer, or None if there is no way to show one; it is cancelled when the question is over. ``patience`` is how
+        many seconds after the start, or after a window went, somebody may still come to show a question.
         """
         self._mask = mask
         self._on_change = on_change
         self._notify = notify
+        self._patience = patience
+        self._expected = time.monotonic() + patience  # until then a window may come (again)
         self._listeners = 0
         self._numbers = itertools.count(1)
         self._open: dict[int, Question] = {}
@@ -88,6 +92,7 @@ class Questions:
             yield
         finally:
             self._listeners -= 1
+            self._expected = time.monotonic() + self._patience
 
     async def ask(
         self,
@@ -107,7 +112,7 @@ class Questions:
         client, kind, server, name = item
         if sum(other.client == client for other in self._open.values()) >= MAX_OPEN:
             raise CallboardError("policy-unanswered", f"Too many calls of {client} wait for an answer already.")
-        if not self._listeners and self._notify is None:
+        if not self._listeners and self._notify is None and time.monotonic() >= self._expected:
             raise nobody(client, server, name)
         now = time.time()
         text = self._mask(arguments.decode("utf-8", "replace"))[:MAX_ARGUMENTS]
@@ -150,11 +155,10 @@ class Questions:
     @contextlib.asynccontextmanager
     async def _notified(self, question: Question) -> AsyncIterator[None]:
         """Show a desktop notification where nobody else asks the person."""
-        if self._listeners or self._notify is None:
+        if self._listeners:
             yield
             return
-        asking = asyncio.ensure_future(self._notify(question))
-        asking.add_done_callback(lambda done: self._notification_over(question, done))
+        asking = asyncio.ensure_future(self._ask_elsewhere(question))
         try:
             yield
         finally:
@@ -162,10 +166,17 @@ class Questions:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([asking])
 
-    def _notification_over(self, question: Question, done: "asyncio.Future[Choice | None]") -> None:
-        if done.cancelled() or question.answer.done():
+    async def _ask_elsewhere(self, question: Question) -> None:
+        choice = None
+        if self._notify is not None:
+            try:
+                choice = await self._notify(question)
+            except Exception:
+                log.exception("a question could not be shown as a notification")
+        if choice is None:
+            await asyncio.sleep(max(0.0, self._expected - time.monotonic()))
+        if question.answer.done():
             return
-        choice = None if done.exception() is not None else done.result()
         if choice is not None:
             question.answer.set_result(choice)
         elif not self._listeners:

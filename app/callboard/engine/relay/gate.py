@@ -16,7 +16,6 @@ from callboard.core.policy import ALLOWED, Verdict
 from callboard.core.policy_shapes import ItemKind
 from callboard.core.protocol import LOGGED, RESOURCE_NOT_FOUND
 from callboard.engine.policy.callers import Caller
-from callboard.engine.relay.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Kind
 from callboard.engine.relay.envelope import Raw, decode_params, notification_bytes, raw_json
 from callboard.engine.relay.errors import RpcError, failure, invalid
 from callboard.engine.relay.exchange import Exchange
@@ -28,12 +27,6 @@ if TYPE_CHECKING:
     from callboard.engine.relay.relay import Relay
 
 Item = tuple[ItemKind, str]  # with the server's own name or URI
-ITEM_KIND: Final[dict[Kind, ItemKind]] = {
-    TOOLS: "tool",
-    PROMPTS: "prompt",
-    RESOURCES: "resource",
-    TEMPLATES: "resource",
-}
 _BY_METHOD: Final[dict[str, ItemKind]] = {
     "tools/call": "tool",
     "prompts/get": "prompt",

@@ -1,6 +1,6 @@
 """Open ``subscriptions/listen`` requests of modern clients (2026-07-28, basic/patterns/subscriptions)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -68,7 +68,7 @@ class Listeners:
             if any(not server or caller.may_use(server) for server in servers):
                 subscription.tell(method, {})
 
-    def policy_changed(self, callers: Iterable[Caller]) -> None:
+    def policy_changed(self, callers: Collection[Caller]) -> None:
         """These callers may use other things now: what each sees of all lists may be another."""
         for subscription in list(self._open.values()):
             if subscription.exchange.caller in callers:

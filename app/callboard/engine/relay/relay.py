@@ -27,10 +27,8 @@ from callboard.engine.relay.bridge import to_modern_client
 from callboard.engine.relay.callers import name_caller
 from callboard.engine.relay.catalogue import (
     BY_METHOD,
-    BY_NOTIFICATION,
     PROMPTS,
     RESOURCES,
-    TEMPLATES,
     TOOLS,
     Catalogue,
     Kind,
@@ -39,15 +37,16 @@ from callboard.engine.relay.delivery import Delivery
 from callboard.engine.relay.envelope import Raw, decode_json, raw_json
 from callboard.engine.relay.errors import RpcError
 from callboard.engine.relay.exchange import Exchange, Watch
-from callboard.engine.relay.gate import ITEM_KIND, Gate
+from callboard.engine.relay.gate import Gate
 from callboard.engine.relay.link import ServerLink
 from callboard.engine.relay.listeners import Listeners
+from callboard.engine.relay.notices import Notices
 from callboard.engine.relay.parking import Parking
 from callboard.engine.relay.private import PrivateLink, PrivateLinks, PrivateServers
 from callboard.engine.relay.router import Router, text_member
 from callboard.engine.relay.seal import Seal
 from callboard.engine.relay.sessions import Session, Sessions
-from callboard.engine.relay.views import PartView, View, list_result
+from callboard.engine.relay.views import View, Views, list_result
 from callboard.engine.tasks import spawn
 from callboard.engine.telemetry.tracing import Tracing
 from callboard.engine.upstream.answers import error_text, error_type
@@ -57,7 +56,6 @@ log = logging.getLogger(__name__)
 
 GREET_SECONDS = 10.0  # clients wait for twenty and more
 READ_SECONDS = 3.0  # for which a request waits for lists that are being read for the first time
-NOTICE_DELAY = 0.05  # changes within this many seconds become one notification
 
 
 class Servers(PrivateServers, Protocol):
@@ -116,12 +114,10 @@ class Relay:
         self.questions = questions or Questions()
         self.policies.definition = self.catalogue.definition
         self.gate = Gate(self)
-        self._views: dict[str, View] = {}
-        self._parts: dict[tuple[str, Caller], PartView] = {}
+        self._views = Views(self.catalogue, lambda: self.links, lambda server, tool: servers.exposed(server, tool))
         self._on_catalogue = on_catalogue
         self._on_noise = on_noise
-        self._notices: dict[tuple[str, str], None] = {}
-        self._notice_timer: asyncio.TimerHandle | None = None
+        self.notices = Notices(self)
 
     # servers
 
@@ -133,10 +129,9 @@ class Relay:
         self.private.forget(previous.keys() - self.links.keys())
         changed = list(previous) != names
         self._views.clear()
-        self._parts.clear()
         if changed:
             for kind in (TOOLS, PROMPTS, RESOURCES):
-                self._notice("", kind)
+                self.notices.add("", kind)
 
     def forget(self, name: str) -> None:
         """The server was taken out of the roster: what is remembered of it goes too."""
@@ -181,24 +176,11 @@ class Relay:
 
     def view(self, scope: str) -> View:
         """The lists as an endpoint shows them."""
-        view = self._views.get(scope)
-        if view is None:
-            servers = [scope] if scope else list(self.links)
-            view = self._views[scope] = View(self.catalogue, servers, self.servers.exposed, single=bool(scope))
-        return view
+        return self._views.whole(scope)
 
     def lists(self, scope: str, caller: Caller) -> View:
         """The lists as a caller sees them at an endpoint."""
-        if caller.policy.is_open:
-            return self.view(scope)
-        part = self._parts.get((scope, caller))
-        if part is None:
-
-            def sees(kind: Kind, server: str, name: str) -> bool:
-                return caller.sees(ITEM_KIND[kind], server, name)
-
-            part = self._parts[scope, caller] = PartView(self.view(scope), sees)
-        return part
+        return self._views.of(scope, caller)
 
     # requests
 
@@ -401,7 +383,7 @@ class Relay:
     async def _tell_when_read(self, server: str, kinds: tuple[Kind, ...]) -> None:
         await self.catalogue.settled(server)
         for kind in kinds:
-            self._notice(server, kind)
+            self.notices.add(server, kind)
 
     def resource_updated(self, link: ServerLink, uri: str, params: Params) -> None:
         """Tell those who subscribed."""
@@ -428,48 +410,16 @@ class Relay:
     # what changed
 
     def _on_list_changed(self, server: str, kind: Kind) -> None:
-        for scope in ("", server):
-            if scope in self._views:
-                self._views[scope].changed(kind)
-        for (scope, _), part in self._parts.items():
-            if scope in ("", server):
-                part.changed(kind)
+        self._views.changed(server, kind)
         if kind is TOOLS:
             self.policies.forget()
         self._on_catalogue(server)
-        self._notice(server, kind)
-
-    def _notice(self, server: str, kind: Kind) -> None:
-        kind = RESOURCES if kind is TEMPLATES else kind
-        self._notices[server, kind.changed] = None
-        if self._notice_timer is None:
-            self._notice_timer = asyncio.get_running_loop().call_later(NOTICE_DELAY, self._send_notices)
-
-    def _send_notices(self) -> None:
-        self._notice_timer = None
-        notices, self._notices = self._notices, {}
-        for method in dict.fromkeys(method for _, method in notices):
-            servers = {server for server, changed in notices if changed == method}
-            for session in self.sessions:
-                concerned = session.scope in servers if session.scope else _concerns(servers, session.caller)
-                if concerned and self._is_news(session, method):
-                    session.tell(method, {})
-            self.listeners.list_changed(method, servers)
-
-    def _is_news(self, session: Session, method: str) -> bool:
-        """False for a client that was served the lists as they are now, after they had changed."""
-        view = self.lists(session.scope, session.caller)
-        return any(session.served.get(kind.name) != hash(view.list_bytes(kind)) for kind in BY_NOTIFICATION[method])
+        self.notices.add(server, kind)
 
     def policy_changed(self, callers: list[Caller]) -> None:
-        """These callers may use other things now: tell each whose lists are others by that."""
-        self._parts = {key: part for key, part in self._parts.items() if key[1] not in callers}
-        for session in self.sessions:
-            if session.caller in callers:
-                for method in BY_NOTIFICATION:
-                    if self._is_news(session, method):
-                        session.tell(method, {})
-        self.listeners.policy_changed(callers)
+        """These callers may use other things now."""
+        self._views.policy_changed(callers)
+        self.notices.policy_changed(callers)
 
     # log levels and sessions
 
@@ -492,14 +442,9 @@ class Relay:
         self.sessions.close_all()
         self.listeners.close()
         self.watch.close()
-        if self._notice_timer is not None:
-            self._notice_timer.cancel()
+        self.notices.close()
         await self.private.close()
         await self.catalogue.close()
 
 
 _NONE = Raw(b"")
-
-
-def _concerns(servers: set[str], caller: Caller) -> bool:
-    return any(not server or caller.may_use(server) for server in servers)

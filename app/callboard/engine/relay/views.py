@@ -6,13 +6,21 @@ roster order is shown as ``SERVER+URI``.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from callboard.core.names import WireNames
+from callboard.core.policy_shapes import ItemKind
+from callboard.engine.policy.callers import Caller
 from callboard.engine.relay.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Catalogue, Item, Kind, renamed
 from callboard.engine.relay.envelope import encode
 
+ITEM_KIND: Final[dict[Kind, ItemKind]] = {
+    TOOLS: "tool",
+    PROMPTS: "prompt",
+    RESOURCES: "resource",
+    TEMPLATES: "resource",
+}
 Owner = tuple[str, str]  # server, the server's own name or URI
 Expose = Callable[[str, str], str | None]  # (server, tool) → shown name, None to hide
 _VARIABLE: Final = re.compile(r"\{[^}]*\}")
@@ -114,6 +122,57 @@ class PartView(View):
             for item in self._catalogue.offer(server).items(kind)
         }
         self._keep(kind, {name: (owner[0], known[owner]) for name, owner in seen.items() if owner in known})
+
+
+class Views:
+    """Every endpoint's lists, whole and as each caller sees them. Owned by the relay; engine loop only."""
+
+    def __init__(self, catalogue: Catalogue, servers: Callable[[], Iterable[str]], expose: Expose) -> None:
+        """``servers`` are the roster's enabled ones in order."""
+        self._catalogue = catalogue
+        self._servers = servers
+        self._expose = expose
+        self._whole: dict[str, View] = {}
+        self._parts: dict[tuple[str, Caller], PartView] = {}
+
+    def whole(self, scope: str) -> View:
+        """The lists of an endpoint."""
+        view = self._whole.get(scope)
+        if view is None:
+            servers = [scope] if scope else list(self._servers())
+            view = self._whole[scope] = View(self._catalogue, servers, self._expose, single=bool(scope))
+        return view
+
+    def of(self, scope: str, caller: Caller) -> View:
+        """The lists of an endpoint as a caller sees them."""
+        if caller.policy.is_open:
+            return self.whole(scope)
+        part = self._parts.get((scope, caller))
+        if part is None:
+
+            def sees(kind: Kind, server: str, name: str) -> bool:
+                return caller.sees(ITEM_KIND[kind], server, name)
+
+            part = self._parts[scope, caller] = PartView(self.whole(scope), sees)
+        return part
+
+    def changed(self, server: str, kind: Kind) -> None:
+        """A list of a server is new."""
+        for scope, view in self._whole.items():
+            if scope in ("", server):
+                view.changed(kind)
+        for (scope, _), part in self._parts.items():
+            if scope in ("", server):
+                part.changed(kind)
+
+    def policy_changed(self, callers: Collection[Caller]) -> None:
+        """These callers may see other things."""
+        self._parts = {key: part for key, part in self._parts.items() if key[1] not in callers}
+
+    def clear(self) -> None:
+        """The roster's servers are others."""
+        self._whole.clear()
+        self._parts.clear()
 
 
 def _distinct_uris(pairs: list[tuple[str, str]]) -> list[str]:

@@ -4,12 +4,13 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QComboBox,
     QFormLayout,
     QHBoxLayout,
     QLabel,
+    QMessageBox,
     QPushButton,
     QRadioButton,
     QSpinBox,
@@ -26,6 +27,7 @@ from callboard.ui.engine_link import EngineLink
 from callboard.ui.theme import Theme
 
 EVERYTHING = ["*"]
+WITHOUT_TOKEN = ("callboard", "open")  # the person, and whoever comes to an open gateway
 
 
 class ClientForm(QWidget):
@@ -35,6 +37,7 @@ class ClientForm(QWidget):
     """
 
     said = Signal(str)
+    copyRequested = Signal(str, str)  # a text for the clipboard, and what to say then
 
     def __init__(self, link: EngineLink, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -48,6 +51,8 @@ class ClientForm(QWidget):
         self._filling = False
         self.title = heading("", scale=1.25)
         self.seen = MutedLabel(theme)
+        self.copy_token = QPushButton(self.tr("Copy token"))
+        self.new_token = QPushButton(self.tr("Replace token…"))
         self.default = QRadioButton(self.tr("The rules that hold for every client"))
         self.own = QRadioButton(self.tr("Rules of its own: what they do not name is denied"))
         self.rules = RulesFields(theme)
@@ -86,6 +91,8 @@ class ClientForm(QWidget):
         self.seen.setText(self._seen_text())
         for widget in (self.default, self.own, self._profile_row, self._profile_label, self.approvals):
             widget.setVisible(client is not None)
+        for button in (self.copy_token, self.new_token):
+            button.setVisible(client is not None and client.id not in WITHOUT_TOKEN)
         own = client is not None and client.has_policy
         self.own.setChecked(own)
         self.default.setChecked(not own)
@@ -159,6 +166,41 @@ class ClientForm(QWidget):
         self.foot.save.setEnabled(False)
         self._link.request(ask, done, self._not_saved, owner=self, name="save a client")
 
+    def _copy_token(self) -> None:
+        client = self._client
+        if client is not None:
+            said = self.tr("Token of {name} copied").format(name=client.name)
+            self._link.request(
+                lambda engine: engine.token(client.id),
+                lambda token: self.copyRequested.emit(token, said),
+                owner=self,
+                name="copy a token",
+            )
+
+    def _ask_to_replace(self) -> None:
+        """The program that has the old token is locked out, so it is asked for."""
+        client = self._client
+        if client is None:
+            return
+        icon, title = QMessageBox.Icon.Warning, self.tr("Replace token")
+        text = self.tr("Replace the token of {name}?").format(name=client.name)
+        box = QMessageBox(icon, title, text, QMessageBox.StandardButton.Cancel, self)
+        box.setInformativeText(self.tr("The old one is refused from now on: copy the configuration into it again."))
+        replace = box.addButton(self.tr("Replace"), QMessageBox.ButtonRole.AcceptRole)
+        box.setDefaultButton(QMessageBox.StandardButton.Cancel)
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        replace.clicked.connect(lambda: self._replace_token(client))
+        box.open()
+
+    def _replace_token(self, client: ClientPolicyView) -> None:
+        said = self.tr("New token of {name} copied").format(name=client.name)
+        self._link.request(
+            lambda engine: engine.policy.rotate(client.id),
+            lambda token: self.copyRequested.emit(token, said),
+            owner=self,
+            name="replace a token",
+        )
+
     def _not_saved(self, error: CallboardError) -> None:
         self.foot.show_problem(f"{error.message} {error.fix}".strip())
         self.foot.set_changed(self.is_changed)
@@ -191,7 +233,11 @@ class ClientForm(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(20, 16, 20, 16)
         column.setSpacing(8)
-        column.addWidget(self.title)
+        head = QHBoxLayout()
+        head.addWidget(self.title, 1)
+        head.addWidget(self.copy_token)
+        head.addWidget(self.new_token)
+        column.addLayout(head)
         column.addWidget(self.seen)
         column.addSpacing(4)
         column.addWidget(self.default)
@@ -209,6 +255,8 @@ class ClientForm(QWidget):
         for signal in (self.own.toggled, self.rules.changed, self.profile.currentIndexChanged, self.bound.valueChanged):
             signal.connect(lambda *_: self._changed())
         self.foot.save.clicked.connect(self._save)
+        self.copy_token.clicked.connect(self._copy_token)
+        self.new_token.clicked.connect(self._ask_to_replace)
         self.approvals.said.connect(self.said)
 
 

@@ -58,6 +58,7 @@ class ClientsPage(QWidget):
         self._split = QSplitter(Qt.Orientation.Horizontal)
         self._lay_out()
         self.client.said.connect(actions.said)
+        self.client.copyRequested.connect(actions.copy_text)
         self.profile.said.connect(actions.said)
         self._connect()
         self._wait()

@@ -252,3 +252,16 @@ async def test_an_approval_that_cannot_be_written_holds_for_the_session(tmp_path
         await approvals.remember(("a", "tool", "one", "raw"), b"{}")
     assert caught.value.code == "approval-unsaved"
     assert approvals.holds(("a", "tool", "one", "raw"), b"{}")
+
+
+async def test_a_window_that_is_on_its_way_is_waited_for() -> None:
+    questions = questions_module.Questions(patience=30.0)
+    asking = asyncio.create_task(questions.ask(("a", "tool", "one", "raw"), "a", "asks", b"{}", seconds=60))
+    await until(questions.open)
+    with questions.listening():
+        questions.settle(questions.open()[0].id, "once")
+        assert await asking == "once"
+    hasty = questions_module.Questions(patience=0.05)
+    with pytest.raises(CallboardError) as caught:
+        await hasty.ask(("a", "tool", "one", "raw"), "a", "asks", b"{}", seconds=60)
+    assert caught.value.code == "policy-unanswered"

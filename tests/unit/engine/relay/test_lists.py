@@ -70,7 +70,7 @@ async def test_a_hundred_changes_at_once_are_told_in_a_few_words(front: TestGate
 async def test_who_was_served_the_new_list_does_not_hear_that_it_changed(
     front: TestGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("callboard.engine.relay.relay.NOTICE_DELAY", 3600)  # told when the test says so
+    monkeypatch.setattr("callboard.engine.relay.notices.NOTICE_DELAY", 3600)  # told when the test says so
     async with front.legacy("one") as served, front.legacy("one") as other:
         for client in (served, other):
             await client.initialize()
