@@ -106,12 +106,12 @@ _Commands = Any  # argparse's own type of what add_subparsers() returns is priva
 
 
 def _add_programs(commands: _Commands) -> None:
-    for name, handle, text in (
-        ("run", _run, "open the window (the default)"),
-        ("engine", _engine, "run the engine here, without a window"),
-    ):
-        command = commands.add_parser(name, help=text, description=_sentence(text), add_help=False)
-        command.set_defaults(handle=handle, passes_on=True)
+    text = "open the window (the default)"
+    command = commands.add_parser("run", help=text, description=_sentence(text), add_help=False)
+    command.set_defaults(handle=_run, passes_on=True)
+    command = _command(commands, "engine", "run the engine here, without a window", json=False)
+    command.add_argument("--with-screen", action="store_true", help="end with the screen that this was started on")
+    command.set_defaults(handle=_engine)
     _command(commands, "quit", "stop the engine and all its servers", json=False)
     command = _command(commands, "doctor", "look for what is wrong; with an error code, say what it means")
     command.add_argument(
@@ -344,7 +344,7 @@ def _run(options: argparse.Namespace) -> int:
 def _engine(options: argparse.Namespace) -> int:
     from callboard.engine_main import main as run_engine
 
-    return run_engine(options.rest)
+    return run_engine(with_screen=options.with_screen)
 
 
 def _doctor(options: argparse.Namespace) -> int:

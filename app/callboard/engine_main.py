@@ -6,22 +6,28 @@ import gc
 import importlib
 import logging
 import logging.handlers
+import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from callboard.core.errors import CallboardError
+from callboard.engine.tasks import spawn
 from callboard.system.file_lock import FileLock
 from callboard.system.memory import keep_freed_memory
 from callboard.system.paths import Paths, find_paths
+from callboard.system.screen import screen_gone
 
 log = logging.getLogger("callboard.engine")
 
 STOP_SECONDS = 5.0  # what a log-out or a shutdown of the system leaves
 
 
-def main(argv: Sequence[str] = ()) -> int:
-    """Run the engine until a signal to end or the control API's quit. Exit code 0, or 1 if it could not start."""
+def main(*, with_screen: bool = False) -> int:
+    """Run the engine until a signal to end or the control API's quit. Exit code 0, or 1 if it could not start.
+
+    ``with_screen``: also until the screen is gone on which the person works who started it.
+    """
     keep_freed_memory()
     paths = find_paths()
     try:
@@ -31,7 +37,7 @@ def main(argv: Sequence[str] = ()) -> int:
             if not lock.held:
                 raise CallboardError("engine-running", "An engine is running already.")
             with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-                return runner.run(_run(paths))
+                return runner.run(_run(paths, with_screen=with_screen))
     except CallboardError as error:
         _say(f"callboard: {error.message}\n  {error.fix}")
         return 1
@@ -59,7 +65,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-async def _run(paths: Paths) -> int:
+async def _run(paths: Paths, *, with_screen: bool) -> int:
     from callboard.api.server import ControlServer
     from callboard.engine.engine import Engine
 
@@ -71,6 +77,8 @@ async def _run(paths: Paths) -> int:
     gc.freeze()  # what is loaded now stays: later collections need not look at it
     log.info("listening on %s", engine.url)
     _say(f"callboard: the engine listens on {engine.url}")
+    if with_screen:
+        spawn(_quit_with_screen(engine.ask_to_quit), name="watch the screen")
     await engine.quit.wait()
     log.info("stopping")
     try:
@@ -79,6 +87,13 @@ async def _run(paths: Paths) -> int:
     except TimeoutError:
         log.error("stopping took longer than %g s; ending all the same", STOP_SECONDS)
     return 0
+
+
+async def _quit_with_screen(quit_: Callable[[], None]) -> None:
+    """The person has logged out: nobody is there to see servers any more, or to end them."""
+    await screen_gone(os.environ)
+    log.info("the screen is gone")
+    quit_()
 
 
 def _take_signals(on_signal: Callable[[], None]) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from callboard.core.errors import FIXES
 from callboard.system.engine_child import EngineChild
 from callboard.system.paths import find_paths
-from callboard.ui.display import has_display
+from callboard.system.screen import has_screen
 from callboard.ui.hand_over import hand_over
 
 EXIT_FAILED = 1
@@ -38,7 +38,7 @@ def open_window(*, background: bool = False, bundle: str = "") -> int:
     With ``background`` it stays hidden where there is a tray to find it in. ``bundle`` is the full path of a file that
     is opened over the window.
     """
-    if not has_display():
+    if not has_screen():
         sys.stderr.write(f"callboard: no-display: There is no screen to open a window on. {FIXES['no-display']}\n")
         return EXIT_NO_DISPLAY
     paths = find_paths()
@@ -54,7 +54,7 @@ def open_window(*, background: bool = False, bundle: str = "") -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda received, _frame: asked_to_quit.append(received))
     first_start = not paths.roster.exists()
-    child = EngineChild(paths)
+    child = EngineChild(paths, with_screen=True)
     if not child.other_is_alive():
         with contextlib.suppress(OSError):  # the window tries again, and says so
             child.start()

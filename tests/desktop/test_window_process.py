@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -75,6 +76,30 @@ async def test_sigterm_is_the_same_as_quit(callboard_home: Path) -> None:
         await wait_until_gone(engine)
         await wait_until_gone(server)
         assert not window.paths.engine_file.exists()
+
+
+async def test_a_screen_that_goes_away_takes_everything_with_it(
+    callboard_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["Xvfb", "-displayfd", "1", "-nolisten", "tcp", "-noreset"]
+    screen = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        assert screen.stdout is not None
+        number = await asyncio.to_thread(screen.stdout.readline)
+        monkeypatch.setenv("DISPLAY", f":{int(number)}")
+        async with WindowProcess(callboard_home, SERVERS) as window:
+            server = (await window.wait_for_state("fixture", "ready")).pid
+            engine = await window.engine_pid()
+            await window.wait_until_shown()
+            screen.kill()
+            assert await window.wait_for_end() == 1  # by Qt's hand, or by that of X's library
+            assert server is not None
+            await wait_until_gone(engine)
+            await wait_until_gone(server)
+            assert not window.paths.engine_file.exists()
+    finally:
+        screen.kill()
+        await asyncio.to_thread(screen.communicate)
 
 
 async def test_quitting_while_the_engine_starts_leaves_nothing(callboard_home: Path) -> None:

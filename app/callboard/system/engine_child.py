@@ -19,11 +19,13 @@ class EngineChild:
     """Starts the engine and knows how it ended, if it was this process that started it.
 
     The engine has a session of its own and no pipe to us: it goes on when the window ends in whatever way. What it
-    prints goes to ``engine-output.log`` in the folder of logs.
+    prints goes to ``engine-output.log`` in the folder of logs. ``with_screen``: it ends with the screen that it is
+    started on.
     """
 
-    def __init__(self, paths: Paths) -> None:
+    def __init__(self, paths: Paths, *, with_screen: bool = False) -> None:
         self._paths = paths
+        self._with_screen = with_screen
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -64,7 +66,7 @@ class EngineChild:
         home = Path.home()
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
-                engine_command(),
+                [*engine_command(), *(["--with-screen"] if self._with_screen else [])],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -16,8 +16,9 @@ import callboard
 from callboard.system.engine_child import EngineChild
 from callboard.system.paths import Paths
 from callboard.system.resources import resource
+from callboard.ui.engine_stop import stop_engine
 from callboard.ui.hand_over import hand_over
-from callboard.ui.loop import WindowLoop
+from callboard.ui.loop import DisplayLostError, WindowLoop
 from callboard.ui.shell import Shell
 from callboard.ui.single_instance import SingleInstance
 
@@ -62,7 +63,7 @@ def run_window(
     bundle: str,
     asked_to_quit: Callable[[], bool],
 ) -> int:
-    """Show the window and run until the person quits. The engine's start is under way.
+    """Show the window and run until the person quits, or the screen is gone. The engine's start is under way.
 
     ``bundle`` is the path of a bundle's file to be opened, "" for none.
 
@@ -81,21 +82,31 @@ def run_window(
         loop.set_default_executor(executor)
         return loop
 
-    with asyncio.Runner(loop_factory=make_loop) as runner:
-        shell = Shell(app, paths, child, background=background, first_start=first_start)
-        instance.showRequested.connect(shell.show)
-        instance.bundleGiven.connect(shell.open_bundle)
-        shell.ending.connect(instance.stop_listening)
-        app.quitAsked.connect(shell.quit)
-        app.paletteReplaced.connect(shell.theme.follow_system)
-        shell.take_signals(runner.get_loop())
-        if bundle:
-            shell.open_bundle(bundle)
-        if asked_to_quit():
-            shell.quit()
-        code = runner.run(shell.run())
+    try:
+        with asyncio.Runner(loop_factory=make_loop) as runner:
+            shell = Shell(app, paths, child, background=background, first_start=first_start)
+            _connect(app, instance, shell)
+            shell.take_signals(runner.get_loop())
+            if bundle:
+                shell.open_bundle(bundle)
+            if asked_to_quit():
+                shell.quit()
+            code = runner.run(shell.run())
+    except DisplayLostError as error:
+        # mostly a log-out: nobody is there to see servers any more, or to end them
+        log.warning("%s Engine and servers are ended.", error)
+        asyncio.run(stop_engine(None, child, paths))
+        code = 1
     instance.release()
     return code
+
+
+def _connect(app: WindowApplication, instance: SingleInstance, shell: Shell) -> None:
+    instance.showRequested.connect(shell.show)
+    instance.bundleGiven.connect(shell.open_bundle)
+    shell.ending.connect(instance.stop_listening)
+    app.quitAsked.connect(shell.quit)
+    app.paletteReplaced.connect(shell.theme.follow_system)
 
 
 def make_application() -> WindowApplication:

@@ -2,14 +2,19 @@
 
 import asyncio
 import heapq
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextvars import Context
-from typing import Any
+from typing import Any, TypeVar
 
 import qasync
 from PySide6.QtCore import Qt, QTimer
 
+T = TypeVar("T")
 _LONGEST_MS = 3_600_000  # QTimer counts in 32 bits
+
+
+class DisplayLostError(RuntimeError):
+    """Qt has stopped the loop by itself, as it does when its connection to the screen breaks."""
 
 
 class WindowLoop(qasync.QEventLoop):
@@ -27,6 +32,17 @@ class WindowLoop(qasync.QEventLoop):
         self._clock.setSingleShot(True)
         self._clock.setTimerType(Qt.TimerType.PreciseTimer)
         self._clock.timeout.connect(self._run_due)
+
+    def run_until_complete(self, future: Awaitable[T]) -> T:
+        """Run until there is a result. Raises DisplayLostError when the screen goes away before."""
+        task = asyncio.ensure_future(future, loop=self)
+        try:
+            result: T = super().run_until_complete(task)
+        except RuntimeError:
+            if task.done():
+                raise
+            raise DisplayLostError("The screen is gone.") from None
+        return result
 
     def call_later(
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
