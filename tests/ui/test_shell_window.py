@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from PySide6.QtCore import QSettings, Qt
-from PySide6.QtGui import QAccessible, QAction, QGuiApplication
+from PySide6.QtCore import QMimeData, QPoint, QPointF, QSettings, Qt, QUrl
+from PySide6.QtGui import QAccessible, QAction, QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
@@ -50,6 +50,30 @@ def action(window: MainWindow, text: str) -> QAction:
 
 def texts(widget: QWidget) -> str:
     return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+
+
+@pytest.mark.parametrize(
+    ("files", "taken"),
+    [
+        (["/home/me/one.mcpb"], ["/home/me/one.mcpb"]),
+        (["/home/me/ONE.MCPB"], ["/home/me/ONE.MCPB"]),
+        (["/home/me/one.zip"], []),
+        (["/home/me/one.mcpb", "/home/me/two.mcpb"], []),
+        ([], []),
+    ],
+)
+def test_a_bundle_may_be_dropped_anywhere(window: MainWindow, files: list[str], taken: list[str]) -> None:
+    dropped: list[str] = []
+    window.bundleDropped.connect(dropped.append)
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(file) for file in files])
+    buttons, keys, copy = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, Qt.DropAction.CopyAction
+    entering = QDragEnterEvent(QPoint(5, 5), copy, mime, buttons, keys)
+    entering.ignore()
+    window.dragEnterEvent(entering)
+    assert entering.isAccepted() == bool(taken)
+    window.dropEvent(QDropEvent(QPointF(5, 5), copy, mime, buttons, keys))
+    assert dropped == taken
 
 
 class TestPages:
