@@ -6,7 +6,7 @@ How a route is added stands in :mod:`callboard.api.routes`.
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import msgspec
@@ -16,7 +16,16 @@ from callboard.api.routes.route import Route
 from callboard.core.errors import CallboardError
 from callboard.engine import tasks
 from callboard.engine.engine import Engine
-from callboard.engine.gateway.http import JSON, Receive, Send, read_body, respond, respond_error
+from callboard.engine.gateway.http import (
+    JSON,
+    Receive,
+    Send,
+    disconnected,
+    read_body,
+    respond,
+    respond_error,
+    while_client_waits,
+)
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +50,7 @@ class ControlServer:
                 return
             arguments |= route.arguments(query, await read_body(receive))
             answering = route.call(self._engine, arguments)
-            result = await (_while_client_waits(answering, receive) if route.waits else answering)
+            result = await (while_client_waits(answering, receive) if route.waits else answering)
         except CallboardError as error:
             allowed = error.data.get("allowed")
             await respond_error(send, error, headers=[(b"allow", allowed.encode())] if allowed else ())
@@ -70,30 +79,6 @@ class ControlServer:
         raise CallboardError("method-not-allowed", f"{path} takes {allowed}, not {method}.", data={"allowed": allowed})
 
 
-async def _while_client_waits(answering: Coroutine[Any, Any, Any], receive: Receive) -> Any:
-    """What the handler answers; raises ConnectionError, with the handler cancelled, if the client goes away first."""
-    task = tasks.spawn(_outcome(answering), name="answer a client")
-    gone = tasks.spawn(_disconnected(receive), name="watch for disconnect")
-    try:
-        await asyncio.wait([task, gone], return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise ConnectionError
-        outcome = task.result()
-    finally:
-        await tasks.cancel_and_wait(task, gone)
-    if isinstance(outcome, CallboardError):
-        raise outcome
-    return outcome
-
-
-async def _outcome(answering: Coroutine[Any, Any, Any]) -> Any:
-    """What a handler answers, or the error that it raises."""
-    try:
-        return await answering
-    except CallboardError as error:
-        return error
-
-
 async def _lines(batches: AsyncGenerator[list[Any], None]) -> AsyncGenerator[bytes, None]:
     """One JSON object a line; an empty line for an empty batch."""
     encoder = msgspec.json.Encoder()
@@ -105,7 +90,7 @@ async def _lines(batches: AsyncGenerator[list[Any], None]) -> AsyncGenerator[byt
 async def send_stream(parts: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> None:
     """Send what comes until it ends or the client goes away, which only :func:`receive` tells."""
     sending = tasks.spawn(_send_parts(parts, send), name="stream to a client")
-    gone = tasks.spawn(_disconnected(receive), name="watch for disconnect")
+    gone = tasks.spawn(disconnected(receive), name="watch for disconnect")
     try:
         await asyncio.wait([sending, gone], return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -118,8 +103,3 @@ async def _send_parts(parts: AsyncGenerator[bytes, None], send: Send) -> None:
         async for part in parts:
             await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -163,3 +163,10 @@ async def test_reconnect_is_a_start_anew(callboard: CommandLine, engine: EngineP
     again = await callboard("reconnect", "tools")
     assert (again.code, again.err) == (0, "")
     assert (await engine.client.server("tools")).pid not in (None, before)
+
+
+async def test_a_call_that_is_interrupted_is_cancelled(callboard: CommandLine, engine: EngineProcess) -> None:
+    async with callboard.running("call", "tools.slow", "--arg", "ms=60000") as call:
+        await engine.wait_for_call("slow", "running")
+        assert await call.interrupt() == (130, "")
+    await engine.wait_for_call("slow", "cancelled")

@@ -1,12 +1,14 @@
 """Plain ASGI: the few shapes of answers that the engine's HTTP front gives."""
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
-from typing import Any, Final
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping, Sequence
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from callboard.api.schema import ErrorView
 from callboard.core.errors import FIXES, CallboardError
+from callboard.engine import tasks
 
 Message = MutableMapping[str, Any]
 HttpScope = MutableMapping[str, Any]
@@ -14,6 +16,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[HttpScope, Receive, Send], Awaitable[None]]
 Headers = dict[bytes, bytes]
+T = TypeVar("T")
 Piece = bytes | memoryview
 
 WHOLE: Final = "callboard.response"
@@ -130,3 +133,33 @@ async def read_body(receive: Receive) -> bytes:
     if size > MAX_BODY:
         raise CallboardError("body-too-large", "The request is larger than 64 MiB.")
     return b"".join(parts)
+
+
+async def disconnected(receive: Receive) -> None:
+    """Return when the client has gone away; the body must have been read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def while_client_waits(answering: Coroutine[Any, Any, T], receive: Receive) -> T:
+    """What comes of answering a request; raises ConnectionError, with it cancelled, if the client goes away first."""
+    task = tasks.spawn(_outcome(answering), name="answer a client")
+    gone = tasks.spawn(disconnected(receive), name="watch for disconnect")
+    try:
+        await asyncio.wait([task, gone], return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ConnectionError
+        outcome = task.result()
+    finally:
+        await tasks.cancel_and_wait(task, gone)
+    if isinstance(outcome, CallboardError):
+        raise outcome
+    return outcome
+
+
+async def _outcome(answering: Coroutine[Any, Any, T]) -> T | CallboardError:
+    """A refusal is an outcome, not a task that failed."""
+    try:
+        return await answering
+    except CallboardError as error:
+        return error

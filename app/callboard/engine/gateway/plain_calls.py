@@ -1,6 +1,5 @@
 """Tool calls by plain HTTP, for scripts: ``POST /mcp/tools/NAME`` with the arguments as a JSON object."""
 
-import asyncio
 import contextlib
 from typing import Any
 
@@ -8,14 +7,13 @@ import msgspec
 
 from callboard.core.errors import CallboardError
 from callboard.core.trace_context import from_headers
-from callboard.engine.gateway.http import Headers, Receive, Send, read_body, respond, status_of
+from callboard.engine.gateway.http import Headers, Receive, Send, read_body, respond, status_of, while_client_waits
 from callboard.engine.manual_call import call_tool
 from callboard.engine.policy.callers import Caller
 from callboard.engine.relay.catalogue import TOOLS
 from callboard.engine.relay.envelope import raw_json
 from callboard.engine.relay.gate import denied
 from callboard.engine.relay.relay import Relay
-from callboard.engine.tasks import spawn
 
 
 class PlainCalls:
@@ -38,7 +36,8 @@ class PlainCalls:
             arguments = _arguments(await read_body(receive), headers.get(b"content-type", b""))
             server, own = await self._find(scope, tool, caller)
             meta = from_headers(headers) if self._relay.tracing is not None else None
-            result = await self._call(server, own, arguments, caller, meta, receive)
+            calling = call_tool(self._relay, server, own, arguments, caller=caller, meta=meta)
+            result = _decoded(await while_client_waits(calling, receive))
         except CallboardError as error:
             answer = {"code": error.code, "message": error.message, "fix": error.fix}
             await respond(
@@ -81,41 +80,6 @@ class PlainCalls:
         for server in [scope] if scope else list(self._relay.links):
             await self._relay.catalogue.settled(server)
         return self._relay.view(scope).owner(TOOLS, tool) is not None
-
-    async def _call(
-        self,
-        server: str,
-        tool: str,
-        arguments: dict[str, Any],
-        caller: Caller,
-        meta: dict[str, str] | None,
-        receive: Receive,
-    ) -> dict[str, Any]:
-        """Call it; a client that goes away takes its call with it."""
-        call = spawn(self._attempt(server, tool, arguments, caller, meta), name=f"plain call of {tool}")
-        watcher = spawn(_disconnected(receive), name="watch for disconnect")
-        try:
-            await asyncio.wait([call, watcher], return_when=asyncio.FIRST_COMPLETED)
-            if not call.done():
-                raise ConnectionError
-            result = call.result()
-            if isinstance(result, CallboardError):
-                raise result
-            return _decoded(result)
-        finally:
-            for task in (call, watcher):
-                task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait([call, watcher])
-
-    async def _attempt(
-        self, server: str, tool: str, arguments: dict[str, Any], caller: Caller, meta: dict[str, str] | None
-    ) -> bytes | CallboardError:
-        """A refused call is an answer, not a task that failed."""
-        try:
-            return await call_tool(self._relay, server, tool, arguments, caller=caller, meta=meta)
-        except CallboardError as error:
-            return error
 
 
 def completed(result: dict[str, Any]) -> dict[str, Any]:
@@ -173,8 +137,3 @@ def _decoded(raw: bytes) -> dict[str, Any]:
     except (msgspec.DecodeError, RecursionError) as error:
         raise CallboardError("call-refused", "The server's answer cannot be read.") from error
     return result if isinstance(result, dict) else {}
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
