@@ -9,6 +9,7 @@ cd "$root"
 
 venv=.venv
 lock=packaging/requirements.lock
+container_lock=packaging/container/requirements.lock
 packages=packaging/linux-packages.txt
 stamp_file=$venv/.set-up
 
@@ -29,7 +30,7 @@ usage: sh packaging/dev.sh COMMAND [ARGUMENT...]
   bench [NAME...]      measure speed and size (`bench --help` tells more)
   conformance          run the protocol's conformance suite through the gateway (needs Node and npm)
   exec COMMAND...      run a command in the project's environment
-  lock                 write packaging/requirements.lock anew from pyproject.toml
+  lock                 write the lock files in packaging anew from pyproject.toml
   help                 this text
 
 Each one first installs what is missing: Debian packages from packaging/linux-packages.txt,
@@ -238,7 +239,10 @@ lock)
     uv=$(find_uv "$python")
     "$uv" lock -q "$@"
     "$uv" export -q --frozen --all-groups --no-emit-project --no-header --output-file "$lock"
-    say "wrote $lock"
+    # the engine alone: no window, no tests
+    "$uv" export -q --frozen --no-default-groups --group build --all-extras --prune pyside6-essentials --prune qasync \
+        --no-emit-project --no-header --output-file "$container_lock"
+    say "wrote $lock and $container_lock"
     ;;
 help | -h | --help)
     usage

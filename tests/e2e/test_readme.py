@@ -82,7 +82,7 @@ def test_every_command_of_the_set_up_exists() -> None:
     for words in ours:
         assert all((ROOT / word).exists() for word in words[3:] if word.startswith("tests/"))
     others = {words[0] for words in commands()} - {"callboard", "sh"}
-    assert others == {"alias"}
+    assert others == {"alias", "podman"}
 
 
 async def test_the_configuration_for_vs_code_is_the_one_that_is_given_out(callboard_home: Path) -> None:
