@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -261,3 +262,48 @@ async def test_the_command_line_shows_whose_calls_they_are(group: Group, callboa
                 told += [json.loads(await following.line()) for _ in range(4)]
     assert len({each["id"] for each in told}) == 6
     assert Counter(each["engine"] for each in told) == {"left": 3, "right": 3}
+
+
+async def test_an_engine_that_starts_before_its_database_lets_clients_in_once_it_is_there(
+    callboard_home: Path, postgresql: PostgresServer
+) -> None:
+    database = postgresql.make_database()
+    async with Balancer(postgresql.socket) as wire, httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+        address = f"postgresql://{OWNER}:hunter2@127.0.0.1:{wire.port}/{database}"
+        environment = {"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring", "CALLBOARD_STORAGE": address}
+        await wire.cut()
+        async with EngineProcess(callboard_home, {"one": fixture_entry("one")}, environment=environment) as engine:
+            url = (await engine.client.engine()).url
+            assert (await http.get(f"{url}/healthz")).status_code == 503
+            refused = await http.post(f"{url}/mcp", headers={"authorization": "Bearer cb_x"}, json={})
+            assert (refused.status_code, refused.json()["code"]) == (503, "storage-away")
+            await engine.wait_for("one", "ready")  # servers start all the same
+            await wire.restore()
+            async with asyncio.timeout(60):
+                while (await http.get(f"{url}/healthz")).status_code != 200:  # noqa: ASYNC110
+                    await asyncio.sleep(0.1)
+            async with ModernClient(f"{url}/servers/one/mcp", await engine.token(), {}) as client:
+                assert text_of(await client.call("echo", {"text": "at last"})) == "at last"
+            assert "psycopg" in Path(f"/proc/{engine.pid}/maps").read_text()
+            assert "hunter2" not in engine.output.read_text()
+            assert "hunter2" not in (engine.paths.logs / "engine.log").read_text()
+
+
+async def test_what_cannot_be_a_database_keeps_the_engine_from_starting(callboard_home: Path) -> None:
+    for setting, said in (
+        ("sqlite:///x", "CALLBOARD_STORAGE must be the address of a PostgreSQL database"),
+        ("postgresql://u:${env:NOT_SET}@h/d", "The environment variable NOT_SET is not set."),
+    ):
+        engine = EngineProcess(callboard_home, {}, environment={"CALLBOARD_STORAGE": setting})
+        process = engine.launch()
+        assert await asyncio.to_thread(process.wait, 30) == 1
+        assert said in engine.output.read_text()
+
+
+async def test_without_the_setting_nothing_of_it_is_loaded(callboard_home: Path) -> None:
+    async with EngineProcess(callboard_home, {"one": fixture_entry("one")}) as engine:
+        await engine.wait_for("one", "ready")
+        await engine.client.call_tool("one", "echo", {"text": "x"})
+        assert [call.engine for call in (await engine.client.calls()).calls] == [""]
+        maps = Path(f"/proc/{engine.pid}/maps").read_text()
+        assert not re.search("sqlalchemy|psycopg|libpq|alembic", maps)
