@@ -98,16 +98,22 @@ class OtlpExport:
     # in the thread
 
     def _run(self) -> None:
-        due = time.monotonic() + self._plan.interval if self._figures is not None else NEVER
+        due = self._next_figures()
         while not self._closing:
             self._news.wait(min(max(0.0, due - time.monotonic()), NEVER))
             self._news.clear()
             if self._calls and len(self._calls) < self._plan.batch and not self._closing:
                 self._news.wait(self._plan.delay)  # for more calls, up to a whole batch
-            self._send_calls()
-            if time.monotonic() >= due or self._closing:
+            if not self._closing:
+                self._send_calls()
+            if time.monotonic() >= due and not self._closing:
                 self._send_figures()
-                due = time.monotonic() + self._plan.interval if self._figures is not None else NEVER
+                due = self._next_figures()
+        self._send_calls()
+        self._send_figures()
+
+    def _next_figures(self) -> float:
+        return time.monotonic() + self._plan.interval if self._figures is not None else NEVER
 
     def _send_calls(self) -> None:
         for _ in range(0, len(self._calls), self._plan.batch):
