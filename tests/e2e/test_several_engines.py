@@ -97,6 +97,10 @@ async def test_a_token_of_one_engine_is_good_at_the_other(group: Group) -> None:
     assert Counter(call.engine for call in calls) == {"left": 2, "right": 2}
     assert await group.all_calls(right, tool="echo") == calls
     assert {call.engine for call in await group.all_calls(right, engine="left")} == {"left"}
+    (check,) = [check for check in await right.client.doctor() if check.name == "storage"]
+    assert check.status == "ok"
+    assert check.message.endswith(" is shared by left, right; this engine is right.")
+    assert "hunter2" not in check.message
 
 
 async def test_an_engine_that_is_killed_loses_no_call_that_was_answered(group: Group) -> None:

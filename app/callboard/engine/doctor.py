@@ -21,10 +21,12 @@ async def examine(engine: "Engine", table: "ServerTable", server: str) -> list[C
     checks = [Check(name="engine", status="ok", message=f"Version {view.version} runs as process {view.pid}.")]
     checks.append(Check(name="gateway", status="ok", message=f"Clients reach it at {view.mcp_url}."))
     checks += [
-        Check(name="gateway", status="warn", message=notice.message, code=notice.code, fix=notice.fix)
+        Check(name=_part(notice.code), status="warn", message=notice.message, code=notice.code, fix=notice.fix)
         for notice in view.notices
         if notice not in engine.telemetry.notices
     ]
+    if engine.storage is not None:
+        checks += await engine.storage.checks()
     checks.append(_roster_check(engine))
     await engine.secrets.look()
     secrets = await engine.secrets_view()
@@ -38,6 +40,11 @@ async def examine(engine: "Engine", table: "ServerTable", server: str) -> list[C
     for name in engine.roster_file.roster.servers:
         checks += await _server_checks(engine, table, name)
     return checks
+
+
+def _part(code: str) -> str:
+    """The part of the engine that a notice is about."""
+    return "storage" if code.startswith("storage-") else "gateway"
 
 
 def _roster_check(engine: "Engine") -> Check:

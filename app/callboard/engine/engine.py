@@ -176,9 +176,9 @@ class Engine:
             self.relay.scope_exists,
             self._on_caller,
             self.sign_ins.callback,
-            lambda: self._storage is None or self._storage.is_known,
+            lambda: self.storage is None or self.storage.is_known,
         )
-        self._storage: SharedStorage | None = None
+        self.storage: SharedStorage | None = None
         self._storage_setting = ""  # the roster's, as it was at the start
         self._gateway: GatewayServer | None = None
         self._host = LOOPBACK_ADDRESS
@@ -240,7 +240,7 @@ class Engine:
 
     async def _open_storage(self) -> None:
         self._storage_setting = self.roster_file.roster.settings.storage
-        storage = self._storage = await open_storage(
+        storage = self.storage = await open_storage(
             self._storage_setting, os.environ, self.secrets, self._masking, self.call_log.notices_changed
         )
         if storage is not None:
@@ -252,8 +252,8 @@ class Engine:
         await self.call_log.open(storage.call_place if storage is not None else None)
 
     async def _close_storage(self) -> None:
-        if self._storage is not None:
-            await self._storage.close()
+        if self.storage is not None:
+            await self.storage.close()
 
     async def _end_watching(self) -> None:
         if self._watcher is not None:
@@ -477,8 +477,8 @@ class Engine:
         self.bus.publish("policy", {})
         kept = settings.log
         self.call_log.keep(payload=kept.payload_kb * 1024, age=kept.max_age_days * 86400, size=kept.max_size_mb * MIB)
-        if self._storage is not None:
-            roster = share_conversations(roster, self._storage.address)
+        if self.storage is not None:
+            roster = share_conversations(roster, self.storage.address)
         self.telemetry.configure(roster.settings.telemetry)
         gone = self._table.apply(roster)
         self.registry.bundles.collect_soon()

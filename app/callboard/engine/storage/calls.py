@@ -14,12 +14,11 @@ from callboard.core.errors import FIXES
 from callboard.engine.calls.record import Limits, Row
 from callboard.engine.calls.table import ENGINE_ENDED
 from callboard.engine.storage.database import Database, DatabaseAwayError, DatabaseSlowError
-from callboard.engine.storage.tables import CALLS, ENGINES, SPAN
+from callboard.engine.storage.tables import CALLS, DEAD_SINCE, ENGINES, SPAN
 
 log = logging.getLogger(__name__)
 
-DEAD_SECONDS: Final = 30  # without a sign of life, after which an engine's running calls are taken to have ended
-CHORE_SECONDS: Final = 10.0  # between two looks for such calls
+CHORE_SECONDS: Final = 10.0  # between two looks for calls of dead engines
 TRIM_SECONDS: Final = 600.0
 _CHUNK: Final = 1000  # calls written in one transaction
 _TRIM_CHUNK: Final = 5000
@@ -176,9 +175,7 @@ class DatabaseCalls:
         return now >= self._next_trim and self._trim(now)
 
     def _end_calls_of_the_dead(self) -> None:
-        alive = sql.select(ENGINES.c.number).where(
-            ENGINES.c.seen > sql.func.now() - sql.cast(f"{DEAD_SECONDS} s", sql.Interval)
-        )
+        alive = sql.select(ENGINES.c.number).where(ENGINES.c.seen > DEAD_SINCE)
         with self._database.begin() as connection:
             number = CALLS.c.id // SPAN
             connection.execute(_ended().where(number.not_in(alive), number != self._database.number))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from callboard.api.schema import CallView
+from callboard.api.schema import CallView, Check
 from callboard.core.errors import CallboardError
 from callboard.engine import tasks
 from callboard.engine.calls.record import Limits
@@ -77,6 +77,16 @@ class SharedStorage:
             raise CallboardError("storage-away", message) from error
         if value is not None:
             self._take(name, value)
+
+    async def checks(self) -> list[Check]:
+        """What doctor says of it while all is well; what is not is a notice of the call log."""
+        try:
+            engines = await self._worker.run(self._values.engines)
+        except (DatabaseAwayError, DatabaseSlowError):
+            return []
+        database = self.database
+        message = f"The database {database.shown} is shared by {', '.join(engines)}; this engine is {database.name}."
+        return [Check(name="storage", status="ok", message=message)]
 
     async def close(self) -> None:
         """End the keeping in step. The call log has been closed before."""

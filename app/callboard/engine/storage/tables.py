@@ -49,6 +49,9 @@ VALUES: Final = sql.Table(
     sql.Column("value", sql.LargeBinary, nullable=False),
 )
 
+DEAD_SINCE: Final = sql.func.now() - sql.cast("30 s", sql.Interval)
+"""An engine that was not seen since then is taken for dead."""
+
 VIEW_COLUMNS: Final = tuple(
     CALLS.c[name]
     for name in (

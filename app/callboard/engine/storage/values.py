@@ -8,7 +8,7 @@ import sqlalchemy as sql
 from sqlalchemy.dialects import postgresql
 
 from callboard.engine.storage.database import Database, DatabaseAwayError
-from callboard.engine.storage.tables import ENGINES, VALUES
+from callboard.engine.storage.tables import DEAD_SINCE, ENGINES, VALUES
 
 _TRIES: Final = 20
 
@@ -33,6 +33,12 @@ class DatabaseValues:
             alive = postgresql.insert(ENGINES).values(number=self._database.number, name=self._database.name)
             connection.execute(alive.on_conflict_do_update(index_elements=["number"], set_={"seen": sql.func.now()}))
             return {row.name: Value(row.value, row.version) for row in connection.execute(sql.select(VALUES))}
+
+    def engines(self) -> list[str]:
+        """The names of the engines that showed a sign of life lately, this one included. Raises DatabaseAwayError."""
+        alive = sql.select(ENGINES.c.name).where(ENGINES.c.seen > DEAD_SINCE).order_by(ENGINES.c.number)
+        with self._database.begin() as connection:
+            return list(connection.execute(alive).scalars())
 
     def change(self, name: str, edit: Callable[[bytes | None], bytes | None]) -> Value | None:
         """Replace a value by what ``edit`` makes of it (None where there is none), and return it; None leaves it.
