@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import json
 import re
+import shutil
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -21,6 +22,8 @@ from tests.support.balancer import Balancer
 from tests.support.engine import EngineProcess, fixture_entry
 from tests.support.gateway import LegacyClient, ModernClient, text_of, until
 from tests.support.postgresql import OWNER, PostgresServer
+
+pytestmark = pytest.mark.timeout(300)  # two engines to start, and calls of a dead one to be ended by the other
 
 SERVERS = {"one": fixture_entry("one", "modern"), "old": fixture_entry("old", "legacy")}
 AGENT = '''
@@ -311,3 +314,28 @@ async def test_without_the_setting_nothing_of_it_is_loaded(callboard_home: Path)
         assert [call.engine for call in (await engine.client.calls()).calls] == [""]
         maps = Path(f"/proc/{engine.pid}/maps").read_text()
         assert not re.search("sqlalchemy|psycopg|libpq|alembic", maps)
+
+
+async def test_the_password_may_come_from_a_vault_that_engines_have_copies_of(
+    callboard_home: Path, postgresql: PostgresServer
+) -> None:
+    database = postgresql.make_database()
+    address = f"postgresql://{OWNER}:${{secret:db}}@/{database}?host={postgresql.folder}"
+    passphrase = callboard_home / "passphrase"
+    passphrase.write_text("correct horse\n", encoding="utf-8")
+    environment = {"CALLBOARD_VAULT_PASSPHRASE_FILE": str(passphrase)}
+    first = EngineProcess(callboard_home / "first", {}, environment=environment)
+    async with first:
+        await first.client.set_secret("db", "pass/word@")
+    other = EngineProcess(callboard_home / "other", environment=environment)
+    other.write_roster({}, storage=address)
+    process = other.launch()
+    assert await asyncio.to_thread(process.wait, 30) == 1
+    assert "callboard secrets set db" in other.output.read_text()
+    other.paths.state.mkdir(parents=True, exist_ok=True)
+    shutil.copy(first.paths.state / "secrets.vault", other.paths.state)
+    first.write_roster({}, storage=address)
+    async with first, other:
+        assert await first.token() == await other.token()
+        for engine in (first, other):
+            assert any(check.name == "storage" and check.status == "ok" for check in await engine.client.doctor())

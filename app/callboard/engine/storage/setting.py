@@ -14,6 +14,9 @@ from callboard.core.roster import AgentEntry, Roster, storage_problem
 VARIABLE: Final = "CALLBOARD_STORAGE"  # stands above the roster, for containers
 NAME: Final = "CALLBOARD_ENGINE_NAME"  # what this engine is called among others; its host's name if not set
 
+_FIRST: Final = (  # only a running engine takes secrets
+    "Use ${{env:NAME}}, or start the engine once without storage and enter it: `callboard secrets set {name}`."
+)
 SecretsLookup = Callable[[frozenset[str]], Awaitable[Mapping[str, str]]]
 
 
@@ -30,7 +33,12 @@ async def find_address(
         raise CallboardError("storage-invalid", f"{VARIABLE} {why}.")
     parts = split_references(text)
     names = frozenset(part.name for part in parts if isinstance(part, Reference) and part.kind == "secret")
-    values = Values(environment, await secrets(names) if names else {}, "", Path())
+    known = await secrets(names) if names else {}
+    for name in sorted(names):
+        if not known.get(name):
+            message = f'The secret "{name}", which storage needs, has no value.'
+            raise CallboardError("secret-missing", message, fix=_FIRST.format(name=name), data={"secret": name})
+    values = Values(environment, known, "", Path())
     whole = len(parts) == 1
     address = replace_references(text, lambda item: values.of(item) if whole else quote(values.of(item), safe=""))
     if whole and (why := storage_problem(address)) is not None:

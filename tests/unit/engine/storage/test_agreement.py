@@ -13,6 +13,8 @@ from callboard.engine.storage.shared import SharedStorage
 from tests.support.balancer import Balancer
 from tests.support.processes import until
 
+pytestmark = pytest.mark.timeout(180)  # real databases, and waits for what they tell
+
 
 class Sharer:
     """One engine's storage, tokens and seal."""

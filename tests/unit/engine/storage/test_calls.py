@@ -16,6 +16,8 @@ from tests.support.postgresql import PostgresServer
 from tests.support.processes import until
 from tests.unit.engine.storage.conftest import MakeEngine, SharingEngine
 
+pytestmark = pytest.mark.timeout(180)  # real databases, and waits for what they tell
+
 
 async def wait_for_calls(engine: SharingEngine, condition: Callable[[CallPage], bool], **filters: str) -> CallPage:
     """The newest calls, once they are as wanted and the database answers."""

@@ -15,6 +15,8 @@ from callboard.engine.storage.migrations import VERSION_TABLE
 from callboard.engine.storage.tables import METADATA
 from tests.support.postgresql import OWNER, PostgresServer
 
+pytestmark = pytest.mark.timeout(180)  # real databases, and waits for what they tell
+
 
 @pytest.fixture
 def direct(postgresql: PostgresServer, database: str) -> str:
