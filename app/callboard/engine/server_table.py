@@ -238,6 +238,7 @@ class ServerTable:
             if private is None:
                 raise CallboardError("server-not-ready", f"Nobody waits for {name} any more.")
             link, capabilities = private, private.capabilities
+        link.noise_lines = 0  # each run has its own say
         self._output.set_redact(name, self._masking.mask_text)
         modern = self._eras.modern(name, _mark(entry))
         if isinstance(launch, RemoteLaunch):

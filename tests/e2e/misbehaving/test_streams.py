@@ -25,6 +25,11 @@ async def test_text_on_stdout_is_kept_and_the_server_too(callboard_home: Path) -
         assert "stdout: Server version: 1.2.3" in log
         assert "stdout: ready" in log, "without its colours"
         assert 'stdout: {"level":"info","msg":"no message"}' in log
+        await engine.client.act("noisy", "restart")
+        again = await engine.wait_for_view(
+            "noisy", lambda after: after.state == "degraded" and after.pid not in (None, view.pid)
+        )
+        assert again.error_code == "stdout-noise", "it is told of each run"
 
 
 async def test_an_answer_behind_text_is_found_and_the_text_shown(callboard_home: Path) -> None:
