@@ -8,7 +8,7 @@ import http.client
 import socket
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -81,6 +81,34 @@ async def test_from_now_on_begins_with_a_reset(engine: EngineProcess) -> None:
         await events.aclose()  # type: ignore[attr-defined]
     assert "before" not in lines_of(heard)
     assert all(event.seq > first.seq for event in heard)
+
+
+async def test_lists_known_from_the_last_run_are_told_as_such_until_they_are_read(
+    callboard_home: Path, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    gate.touch()
+    roster = {"odd": entry(*odd_server("--hold-list", str(gate)))}
+    async with EngineProcess(callboard_home, roster) as engine:
+        await engine.wait_for_view("odd", lambda view: view.tools == 3 and not view.cached)
+    gate.unlink()
+    async with (
+        EngineProcess(callboard_home, roster) as engine,
+        EngineClient(engine.client.address) as reader,
+        asyncio.timeout(60),
+        contextlib.aclosing(reader.events(0)) as events,
+    ):
+        await until_view(events, state="ready", tools=3, cached=True)
+        await asyncio.sleep(0.3)  # nothing else is about to be told of
+        gate.touch()
+        await until_view(events, state="ready", tools=3, cached=False)
+
+
+async def until_view(events: AsyncIterator[Event], **fields: Any) -> None:
+    """Read events up to the one of a server's view that has these values."""
+    async for event in events:
+        if event.kind == "server" and fields.items() <= event.data.items():
+            return
 
 
 async def test_a_number_of_another_engine_s_life_begins_with_a_reset(engine: EngineProcess) -> None:

@@ -92,10 +92,16 @@ class Offer:
 class Catalogue:
     """The offers of all servers. Owned by the relay; engine loop only."""
 
-    def __init__(self, folder: Path | None, on_changed: Callable[[str, Kind], None]) -> None:
-        """``folder`` keeps the last known lists (None: nowhere); ``on_changed`` hears which server's list changed."""
+    def __init__(
+        self, folder: Path | None, on_changed: Callable[[str, Kind], None], on_read: Callable[[str], None]
+    ) -> None:
+        """``folder`` keeps the last known lists (None: nowhere); ``on_changed`` hears which server's list changed.
+
+        ``on_read`` hears at the end of each reading of a server, whether it brought something new or not.
+        """
         self._folder = folder
         self._on_changed = on_changed
+        self._on_read = on_read
         self._offers: dict[str, Offer] = {}
         self._upstreams: dict[str, Upstream] = {}  # whom to ask, the newest connection
         self._read_at: dict[str, float] = {}
@@ -186,6 +192,7 @@ class Catalogue:
                         await self._read_kind(server, upstream, kind)
                 self._read_at[server] = time.monotonic()
                 self.offer(server).cached = upstream.closed.done()
+                self._on_read(server)
                 await self._remember(server)
         finally:
             if self._running.get(server) is asyncio.current_task():

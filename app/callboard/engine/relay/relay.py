@@ -94,7 +94,7 @@ class Relay:
         policies: Policies | None = None,
         questions: Questions | None = None,
     ) -> None:
-        """``on_catalogue`` hears which server's lists changed, ``on_noise`` what a server printed on stdout.
+        """``on_catalogue`` hears which server's lists were read, ``on_noise`` what a server printed on stdout.
 
         Without ``policies`` those of an empty roster hold; without ``questions`` there is nobody to ask.
         """
@@ -102,7 +102,7 @@ class Relay:
         self.call_log = call_log
         self.tracing: Tracing | None = None  # set while calls are traced
         self.links: dict[str, ServerLink] = {}
-        self.catalogue = Catalogue(catalogue_folder, self._on_list_changed)
+        self.catalogue = Catalogue(catalogue_folder, self._on_list_changed, on_catalogue)
         self.seal = Seal()
         self.parking = Parking(self.seal)
         self.sessions = Sessions(self._on_session_closed, self.done)
@@ -115,7 +115,6 @@ class Relay:
         self.policies.definition = self.catalogue.definition
         self.gate = Gate(self)
         self._views = Views(self.catalogue, lambda: self.links, lambda server, tool: servers.exposed(server, tool))
-        self._on_catalogue = on_catalogue
         self._on_noise = on_noise
         self.notices = Notices(self)
 
@@ -413,7 +412,6 @@ class Relay:
         self._views.changed(server, kind)
         if kind is TOOLS:
             self.policies.forget()
-        self._on_catalogue(server)
         self.notices.add(server, kind)
 
     def policy_changed(self, callers: list[Caller]) -> None:

@@ -227,7 +227,7 @@ def names(catalogue: Catalogue, kind: Kind = TOOLS) -> list[str]:
 async def test_what_is_wanted_while_lists_are_read_follows_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue_module, "AGAIN_SECONDS", 0)
     changed: list[Kind] = []
-    catalogue = Catalogue(None, lambda server, kind: changed.append(kind))
+    catalogue = Catalogue(None, lambda server, kind: changed.append(kind), lambda server: None)
     server: Any = Server(tools={}, prompts={})
     catalogue.read("one", server)
     await step()
@@ -247,7 +247,7 @@ async def test_what_is_wanted_while_lists_are_read_follows_once(monkeypatch: pyt
 
 async def test_a_server_started_anew_while_the_old_one_was_read_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue_module, "AGAIN_SECONDS", 0)
-    catalogue = Catalogue(None, lambda server, kind: None)
+    catalogue = Catalogue(None, lambda server, kind: None, lambda server: None)
     old: Any = Server(tools={})
     catalogue.read("one", old)
     await step()
@@ -264,7 +264,7 @@ async def test_a_server_started_anew_while_the_old_one_was_read_is_read(monkeypa
 
 async def test_changes_soon_after_a_reading_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue_module, "AGAIN_SECONDS", 0.1)
-    catalogue = Catalogue(None, lambda server, kind: None)
+    catalogue = Catalogue(None, lambda server, kind: None, lambda server: None)
     server: Any = Server(tools={})
     catalogue.read("one", server)
     await step()
@@ -281,7 +281,7 @@ async def test_changes_soon_after_a_reading_wait_for_each_other(monkeypatch: pyt
 
 
 async def test_a_forgotten_server_is_not_read_on() -> None:
-    catalogue = Catalogue(None, lambda server, kind: None)
+    catalogue = Catalogue(None, lambda server, kind: None, lambda server: None)
     server: Any = Server(tools={})
     catalogue.read("one", server)
     await step()
