@@ -78,8 +78,8 @@ class CallRecord:
         self.trace: CallTrace | None = None  # where calls are traced
         self.request_bytes = 0
         self.response_bytes = 0
-        self.arguments: bytes | None = None  # None: already written
-        self.result: bytes | None = None
+        self.arguments: bytes | memoryview | None = None  # None: already written
+        self.result: bytes | memoryview | None = None
         self.cut = False  # a payload was left out because the disk did not keep up
         self.kept: asyncio.Event | None = None  # set once its end stands in the log, where answers wait for that
         self.queued = 0  # number of the batch that it is in

@@ -10,8 +10,8 @@ from urllib.parse import unquote
 
 from callboard.core.errors import CallboardError
 from callboard.engine.gateway.access import ADMIN, Access
-from callboard.engine.gateway.http import Headers, HttpScope, Receive, Send, respond, respond_error
-from callboard.engine.gateway.mcp import McpEndpoint
+from callboard.engine.gateway.http import Headers, HttpScope, Receive, Reply, Send, error_reply, respond, respond_error
+from callboard.engine.gateway.mcp import Begun, McpEndpoint
 from callboard.engine.policy.callers import PERSON, Caller, Policies
 from callboard.engine.relay.gate import denied
 
@@ -82,18 +82,51 @@ class GatewayApp:
         except ConnectionError:
             log.debug("a client went away in the middle of its request")
 
-    async def _answer(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+    def begin(self, scope: HttpScope, body: bytes) -> Begun | Reply | None:
+        """Take a message for an MCP endpoint whose body has come; None for what has to go the way of ASGI: all other
+        requests, those that are refused, and what takes time.
+        """
+        target = find_target(scope["path"]) if scope["method"] == "POST" else None
+        if target is None or target.tool:
+            return None
+        try:
+            headers = self._checked_headers(scope)
+            client = self._access.caller(headers.get(b"authorization"))
+            if client is None:
+                return None
+            caller = self._admit(client, target)
+        except CallboardError:
+            return None
+        self._on_caller(client)
+        try:
+            return self._mcp.begin(target.server, caller, headers, body)
+        except CallboardError as error:
+            return error_reply(error)
+
+    def reply(self, begun: Begun) -> Reply | None:
+        """The answer to what was begun, if it is there and can be sent as one piece."""
+        return self._mcp.reply(begun)
+
+    async def serve(self, begun: Begun, receive: Receive, send: Send) -> None:
+        """Go on with what was begun when there is something else than an answer."""
+        await self._mcp.serve(begun, receive, send, woken=True)
+
+    def _checked_headers(self, scope: HttpScope) -> Headers:
         headers: Headers = {}
         for name, value in scope["headers"]:
             if name in headers and name in _SINGLE:
                 raise CallboardError("bad-request", f"The header {name.decode('latin-1')} stands there twice.")
             headers[name] = value.strip()  # the parser leaves the white space around a value (RFC 9110, 5.5)
-        path: str = scope["path"]
         # a browser comes back from another site, with the unguessable state of its sign-in instead of a token
-        origin = None if path == CALLBACK_PATH else headers.get(b"origin")
+        origin = None if scope["path"] == CALLBACK_PATH else headers.get(b"origin")
         refused = self._access.check_host(headers.get(b"host"), origin)
         if refused is not None:
             raise refused
+        return headers
+
+    async def _answer(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+        headers = self._checked_headers(scope)
+        path: str = scope["path"]
         if path == "/healthz":
             ready = self._is_ready()
             await respond(send, 200 if ready else 503, b'{"status":"ok"}' if ready else b'{"status":"waiting"}')

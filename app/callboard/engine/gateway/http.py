@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 Piece = bytes | memoryview
 
 WHOLE: Final = "callboard.response"
-"""A message besides ASGI's own: a whole answer, as ``status``, ``headers`` and the pieces of its ``body``."""
+"""A message besides ASGI's own: a whole answer, a Reply under ``reply``."""
 
 MAX_BODY: Final = 64 * 1024 * 1024
 JSON: Final = (b"content-type", b"application/json")
@@ -101,14 +101,26 @@ async def respond(
     send: Send, status: int, body: bytes | Sequence[Piece] = b"", headers: Iterable[tuple[bytes, bytes]] = (JSON,)
 ) -> None:
     """Send a whole answer; its body may come in pieces, which large ones need not be copied for."""
-    pieces = (body,) if isinstance(body, bytes) else body
-    await send({"type": WHOLE, "status": status, "headers": headers, "body": pieces})
+    await send({"type": WHOLE, "reply": Reply(status, body, headers)})
+
+
+class Reply(NamedTuple):
+    """A whole answer."""
+
+    status: int
+    body: bytes | Sequence[Piece] = b""
+    headers: Iterable[tuple[bytes, bytes]] = (JSON,)
 
 
 async def respond_error(send: Send, error: CallboardError, *, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
     """Send an error of the control API's form."""
+    await respond(send, *error_reply(error, headers=headers))
+
+
+def error_reply(error: CallboardError, *, headers: Iterable[tuple[bytes, bytes]] = ()) -> Reply:
+    """An error of the control API's form."""
     view = ErrorView(code=error.code, message=error.message, fix=error.fix, data=error.data)
-    await respond(send, status_of(error), msgspec.json.encode(view), (JSON, *headers))
+    return Reply(status_of(error), msgspec.json.encode(view), (JSON, *headers))
 
 
 async def read_body(receive: Receive) -> bytes:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -21,7 +21,7 @@ from callboard.core.protocol import (
     PARSE_ERROR,
     UNSUPPORTED_VERSION,
 )
-from callboard.engine.gateway.http import EVENT_STREAM, JSON, Headers, Receive, Send, read_body, respond
+from callboard.engine.gateway.http import EVENT_STREAM, JSON, Headers, Receive, Reply, Send, read_body, respond
 from callboard.engine.gateway.plain_calls import PlainCalls
 from callboard.engine.policy.callers import Caller
 from callboard.engine.relay.envelope import (
@@ -64,6 +64,21 @@ _ERROR_STATUS: Final = {
 _VERSION_MARK: Final = META_VERSION.encode()
 
 
+_ACCEPTED: Final = Reply(202, headers=())
+
+
+class Begun(NamedTuple):
+    """A client's request on its way, and what its header ``Accept`` says."""
+
+    exchange: Exchange
+    accept: bytes
+
+    @property
+    def takes_json(self) -> bool:
+        """Whether the answer may be one JSON object; a client that takes neither it nor a stream gets it too."""
+        return b"application/json" in self.accept or b"*/*" in self.accept or not _may_stream(self.accept)
+
+
 class McpEndpoint:
     """Serves every MCP endpoint of the gateway. Engine loop only."""
 
@@ -90,20 +105,27 @@ class McpEndpoint:
 
     async def _post(self, scope: str, caller: Caller, headers: Headers, receive: Receive, send: Send) -> None:
         body = await read_body(receive)
+        begun = self.begin(scope, caller, headers, body)
+        if begun is None:
+            await self._initialize(scope, caller, decode_envelope(body), send)
+        elif isinstance(begun, Reply):
+            await respond(send, *begun)
+        else:
+            await self.serve(begun, receive, send)
+
+    def begin(self, scope: str, caller: Caller, headers: Headers, body: bytes) -> "Begun | Reply | None":
+        """Take one message: a request that is on its way now, or the answer; None for ``initialize``: it takes time."""
         if not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
-            await _refuse(send, 415, INVALID_REQUEST, "Content-Type must be application/json")
-            return
+            return _refusal(415, INVALID_REQUEST, "Content-Type must be application/json")
         try:
             check_utf8(body)
             envelope = decode_envelope(body)
         except msgspec.ValidationError as error:
             batch = body.lstrip()[:1] == b"["
             reason = "Batches are not part of this protocol" if batch else f"Invalid Request: {error}"
-            await _refuse(send, 400, INVALID_REQUEST, reason)
-            return
+            return _refusal(400, INVALID_REQUEST, reason)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            await _refuse(send, 400, PARSE_ERROR, f"Parse error: {error}")
-            return
+            return _refusal(400, PARSE_ERROR, f"Parse error: {error}")
         if self._relay.tracing is not None and envelope.method in LOGGED:
             envelope = with_trace_headers(envelope, headers)
         version = headers.get(b"mcp-protocol-version")
@@ -115,35 +137,27 @@ class McpEndpoint:
                 # a handshake is a legacy one, unless its metadata too speaks of a revision that has none
                 modern = _names_version(envelope, body)
         if modern:
-            await self._post_modern(scope, caller, headers, envelope, receive, send)
-        else:
-            await self._post_legacy(scope, caller, headers, envelope, receive, send)
+            return self._begin_modern(scope, caller, headers, envelope)
+        return self._begin_legacy(scope, caller, headers, envelope)
 
-    async def _post_modern(
-        self, scope: str, caller: Caller, headers: Headers, envelope: Envelope, receive: Receive, send: Send
-    ) -> None:
+    def _begin_modern(self, scope: str, caller: Caller, headers: Headers, envelope: Envelope) -> "Begun | Reply":
         if not envelope.method or not _proper_id(envelope):
-            await _refuse(send, 400, INVALID_REQUEST, "Invalid Request: a request or a notification is expected")
-            return
+            return _refusal(400, INVALID_REQUEST, "Invalid Request: a request or a notification is expected")
         if not envelope.id:
-            await respond(send, 202, headers=())
-            return
-        if envelope.method == LISTEN and not _may_stream(headers.get(b"accept", b"*/*")):
-            await _refuse(send, 406, INVALID_REQUEST, "Accept must name text/event-stream", envelope)
-            return
+            return _ACCEPTED
+        accept = headers.get(b"accept", b"*/*")
+        if envelope.method == LISTEN and not _may_stream(accept):
+            return _refusal(406, INVALID_REQUEST, "Accept must name text/event-stream", envelope)
         try:
             params = decode_params(envelope.params)
             meta = decode_params(params.get("_meta", Raw(b"")))
             self._check_headers(scope, caller, headers, envelope.method, params, meta)
         except RpcError as error:
-            await respond(send, 400, answer_bytes(bytes(envelope.id), error.answer()))
-            return
+            return Reply(400, answer_bytes(bytes(envelope.id), error.answer()))
         except msgspec.DecodeError as error:
             answer = RpcError(INVALID_PARAMS, f"Invalid params: {error}").answer()
-            await respond(send, 400, answer_bytes(bytes(envelope.id), answer))
-            return
-        exchange = self._modern.request(scope, caller, envelope, params, meta)
-        await self._serve(exchange, headers, receive, send)
+            return Reply(400, answer_bytes(bytes(envelope.id), answer))
+        return Begun(self._modern.request(scope, caller, envelope, params, meta), accept)
 
     def _check_headers(
         self, scope: str, caller: Caller, headers: Headers, method: str, params: Params, meta: Params
@@ -171,32 +185,29 @@ class McpEndpoint:
             if decoded is None or not same_value(decoded, value):
                 raise RpcError(HEADER_MISMATCH, f"Header mismatch: Mcp-Param-{name} does not match the argument")
 
-    async def _post_legacy(
-        self, scope: str, caller: Caller, headers: Headers, envelope: Envelope, receive: Receive, send: Send
-    ) -> None:
+    def _begin_legacy(self, scope: str, caller: Caller, headers: Headers, envelope: Envelope) -> "Begun | Reply | None":
         if not _proper_id(envelope) or not (envelope.method or envelope.result or envelope.error):
-            await _refuse(send, 400, INVALID_REQUEST, "Invalid Request")
-            return
+            return _refusal(400, INVALID_REQUEST, "Invalid Request")
         if envelope.method == "initialize" and envelope.id:
-            await self._initialize(scope, caller, envelope, send)
-            return
+            return None
         session: Session | None = None
         session_id = headers.get(b"mcp-session-id")
         if session_id is not None:
             name = session_id.decode("latin-1")
             session = self._relay.sessions.find(name, scope, caller)
             if session is None and self._relay.sessions.refuse(name):
-                await _refuse(send, 404, INVALID_REQUEST, "Session not found; send initialize again", envelope)
-                return
+                return _refusal(404, INVALID_REQUEST, "Session not found; send initialize again", envelope)
         if not envelope.method:
             self._legacy.answer(session, envelope)
-            await respond(send, 202, headers=())
-        elif not envelope.id:
+            return _ACCEPTED
+        if not envelope.id:
             self._legacy.notification(session, envelope)
-            await respond(send, 202, headers=())
-        else:
-            exchange = self._legacy.request(scope, caller, session, envelope)
-            await self._serve(exchange, headers, receive, send)
+            return _ACCEPTED
+        exchange = self._legacy.request(scope, caller, session, envelope)
+        accept = headers.get(b"accept", b"*/*")
+        if not _may_stream(accept):
+            exchange.asker = None  # the question could not get there
+        return Begun(exchange, accept)
 
     async def _initialize(self, scope: str, caller: Caller, envelope: Envelope, send: Send) -> None:
         try:
@@ -213,15 +224,17 @@ class McpEndpoint:
 
     # the answer to a request
 
-    async def _serve(self, exchange: Exchange, headers: Headers, receive: Receive, send: Send) -> None:
-        """One JSON object if nothing comes before the answer, else a stream."""
+    async def serve(self, begun: "Begun", receive: Receive, send: Send, *, woken: bool = False) -> None:
+        """Answer a request: with one JSON object if nothing comes before the answer, else with a stream.
+
+        ``woken``: it has been waited for already, and something has come.
+        """
+        exchange = begun.exchange
         watcher: asyncio.Task[None] | None = None
-        accept = headers.get(b"accept", b"*/*")
-        may_stream = _may_stream(accept)
-        if not may_stream and not exchange.modern:
-            exchange.asker = None  # the question could not get there
+        may_stream = _may_stream(begun.accept)
         try:
-            while not await exchange.wait():
+            while not (exchange.answered if woken else await exchange.wait()):
+                woken = False
                 if exchange.modern and watcher is None:
                     watcher = spawn(_cancel_on_disconnect(exchange, receive), name="watch for disconnect")
                 if (exchange.messages or exchange.streaming) and may_stream:
@@ -229,28 +242,33 @@ class McpEndpoint:
                     return
                 exchange.messages.clear()
                 exchange.streaming = False
-            if may_stream and b"application/json" not in accept and b"*/*" not in accept:
+            if not begun.takes_json:
                 await self._stream(exchange, send)
-            else:
-                await self._respond(exchange, send)
+                return
+            if exchange.kept is not None and not exchange.cancelled:
+                await exchange.kept.wait()
+            await respond(send, *self._reply(exchange))
         finally:
             if watcher is not None:
                 watcher.cancel()
             if exchange.modern and not exchange.done and not exchange.interim:
                 exchange.cancel("the client disconnected")
 
-    async def _respond(self, exchange: Exchange, send: Send) -> None:
+    def reply(self, begun: "Begun") -> Reply | None:
+        """The answer to a request, if that is all there is, and it can be sent at once as one JSON object."""
+        exchange = begun.exchange
+        at_once = exchange.answered and exchange.kept is None and begun.takes_json
+        return self._reply(exchange) if at_once else None
+
+    def _reply(self, exchange: Exchange) -> Reply:
         answer = exchange.answer
         assert answer is not None
         if exchange.cancelled:
-            await respond(send, 200, b"", EVENT_STREAM)
-            return
-        if exchange.kept is not None:
-            await exchange.kept.wait()
+            return Reply(200, b"", EVENT_STREAM)
         status = exchange.http_status
         if exchange.modern and answer.error is not None:
             status = _ERROR_STATUS.get(error_code(answer), 200)
-        await respond(send, status, answer_pieces(exchange.request_id, answer))
+        return Reply(status, answer_pieces(exchange.request_id, answer))
 
     async def _stream(self, exchange: Exchange, send: Send) -> None:
         if isinstance(exchange.asker, Session):
@@ -298,7 +316,7 @@ class McpEndpoint:
             return
         session = self._relay.sessions.find(session_id.decode("latin-1"), scope, caller)
         if session is None:
-            await _refuse(send, 404, INVALID_REQUEST, "Session not found; send initialize again")
+            await respond(send, *_refusal(404, INVALID_REQUEST, "Session not found; send initialize again"))
             return
         found = session.replays.find(headers.get(b"last-event-id", b"").decode("latin-1"))
         if found is not None:
@@ -324,7 +342,7 @@ class McpEndpoint:
         session_id = headers.get(b"mcp-session-id", b"").decode("latin-1")
         session = self._relay.sessions.find(session_id, scope, caller)
         if session is None:
-            await _refuse(send, 404, INVALID_REQUEST, "Session not found")
+            await respond(send, *_refusal(404, INVALID_REQUEST, "Session not found"))
             return
         self._relay.sessions.close(session)
         await respond(send, 204, headers=())
@@ -334,9 +352,9 @@ async def _event(send: Send, data: bytes) -> None:
     await send({"type": "http.response.body", "body": data, "more_body": True})
 
 
-async def _refuse(send: Send, status: int, code: int, message: str, envelope: Envelope | None = None) -> None:
+def _refusal(status: int, code: int, message: str, envelope: Envelope | None = None) -> Reply:
     request_id = bytes(envelope.id) if envelope is not None and envelope.id else b"null"
-    await respond(send, status, answer_bytes(request_id, RpcError(code, message).answer()))
+    return Reply(status, answer_bytes(request_id, RpcError(code, message).answer()))
 
 
 async def _cancel_on_disconnect(exchange: Exchange, receive: Receive) -> None:

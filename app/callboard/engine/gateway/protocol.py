@@ -1,13 +1,15 @@
 """HTTP/1.1 as the gateway speaks it: uvicorn's protocol, with a shorter way from request to answer.
 
-A call's way through uvicorn costs as much as all that the gateway does with it: checks of header values that are ours,
-a timer started and stopped for each answer, an answer in two writes. What stays uvicorn's: parsing, what becomes of
-bad requests, pipelining, flow control and the end of connections.
+A call's way through uvicorn costs as much as all that the gateway does with it: a task for each request, checks of
+header values that are ours, a timer started and stopped for each answer, an answer in two writes. Here a message that
+has come whole is taken at once, and its answer is written as soon as it is there; only what takes long or streams gets
+a task. What stays uvicorn's: parsing, what becomes of bad requests, pipelining, flow control, the end of connections.
 """
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import unquote
@@ -16,10 +18,13 @@ import httptools
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from callboard.engine.gateway.http import WHOLE, App, HttpScope, Message, Piece
+from callboard.engine.gateway.app import GatewayApp
+from callboard.engine.gateway.http import WHOLE, App, HttpScope, Message, Reply
+from callboard.engine.gateway.mcp import Begun
 
 log = logging.getLogger(__name__)
 
+_FAILED: Final = "A request to %s could not be answered"
 _LARGE: Final = 32 * 1024  # bytes from which an answer's pieces are not put together first
 
 _STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
@@ -28,7 +33,9 @@ _STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\
 class GatewayProtocol(HttpToolsProtocol):
     """One connection. Engine loop only."""
 
+    app: GatewayApp
     cycle: "Cycle | None"  # type: ignore[assignment]
+    _fresh: "Cycle | None" = None  # not yet begun
 
     # idle connections: one timer for the life of the connection, which looks when the last answer was
 
@@ -73,10 +80,17 @@ class GatewayProtocol(HttpToolsProtocol):
         previous, cycle = self.cycle, Cycle(self, scope)
         self.cycle = cycle
         if previous is None or previous.response_complete:
-            self._start_asgi_task(cycle, self.app)  # type: ignore[arg-type]
+            self._fresh = cycle
         else:
             self.flow.pause_reading()
             self.pipeline.appendleft((cycle, self.app))  # type: ignore[arg-type]
+
+    def data_received(self, data: bytes) -> None:
+        """Parse; then begin the request that has come."""
+        super().data_received(data)
+        cycle, self._fresh = self._fresh, None
+        if cycle is not None and not self.transport.is_closing() and not cycle.begin_at_once(self.app):
+            self._start_asgi_task(cycle, self.app)  # type: ignore[arg-type]
 
     def on_response_complete(self) -> None:
         """An answer is written: read on, and answer a request that came meanwhile."""
@@ -121,15 +135,45 @@ class Cycle:
         self.disconnected = False
         self.response_complete = False
 
+    def begin_at_once(self, app: GatewayApp) -> bool:
+        """Take the request if it has come whole and needs no task; false if nothing was done."""
+        if self.more_body:
+            return False
+        try:
+            begun = app.begin(self._scope, bytes(self.body))
+        except Exception:
+            log.exception(_FAILED, self._scope["path"])
+            self._write_failure()
+            return True
+        if begun is None:
+            return False
+        self.body = bytearray()
+        self.message_event.clear()
+        if isinstance(begun, Reply):
+            self._write(begun)
+        elif begun.exchange.silent:
+            begun.exchange.on_wake = partial(self._go_on, app, begun)
+        else:
+            self._go_on(app, begun)
+        return True
+
+    def _go_on(self, app: GatewayApp, begun: Begun) -> None:
+        """The exchange has something for the client, or has lasted for a while."""
+        begun.exchange.on_wake = None
+        reply = app.reply(begun) if not self._flow.write_paused else None
+        if reply is not None:
+            self._write(reply)
+        else:
+            serve = partial(app.serve, begun)
+            self._protocol._start_asgi_task(self, lambda _, receive, send: serve(receive, send))  # type: ignore[arg-type]
+
     async def run_asgi(self, app: App) -> None:
         """Let the application answer; what it fails to answer is an error of ours."""
         try:
             await app(self._scope, self.receive, self.send)
         except Exception:
-            log.exception("A request to %s could not be answered", self._scope["path"])
-            if not self._started:
-                self.keep_alive = False
-                await self.send({"type": WHOLE, "status": 500, "headers": (), "body": ()})
+            log.exception(_FAILED, self._scope["path"])
+            self._write_failure()
         finally:
             if not self.response_complete:
                 self._protocol.transport.close()
@@ -156,20 +200,10 @@ class Cycle:
             return
         transport = self._protocol.transport
         if message["type"] == WHOLE:
-            self._started = True
-            body: Sequence[Piece] = message["body"]
-            size = sum(map(len, body))
-            head = self._head(message, b"content-length: %d\r\n" % size)
-            if self._scope["method"] == "HEAD":
-                transport.write(head)
-            elif size < _LARGE:
-                transport.write(b"".join((head, *body)))
-            else:
-                transport.writelines((head, *body))
-            self._complete()
+            self._write(message["reply"])
         elif not self._started:
             self._started = True
-            transport.write(self._head(message, b"transfer-encoding: chunked\r\n"))
+            transport.write(self._head(message["status"], message["headers"], b"transfer-encoding: chunked\r\n"))
         else:
             part = message.get("body", b"")
             last = b"" if message.get("more_body") else b"0\r\n\r\n"
@@ -177,10 +211,31 @@ class Cycle:
             if last:
                 self._complete()
 
-    def _head(self, message: Message, length: bytes) -> bytes:
+    def _write(self, reply: Reply) -> None:
+        if self.disconnected:
+            return
+        self._started = True
+        transport = self._protocol.transport
+        body = (reply.body,) if isinstance(reply.body, bytes) else reply.body
+        size = sum(map(len, body))
+        head = self._head(reply.status, reply.headers, b"content-length: %d\r\n" % size)
+        if self._scope["method"] == "HEAD":
+            transport.write(head)
+        elif size < _LARGE:
+            transport.write(b"".join((head, *body)))
+        else:
+            transport.writelines((head, *body))
+        self._complete()
+
+    def _write_failure(self) -> None:
+        if not self._started:
+            self.keep_alive = False
+            self._write(Reply(500, headers=()))
+
+    def _head(self, status: int, headers: Iterable[tuple[bytes, bytes]], length: bytes) -> bytes:
         """Status line and headers. Names and values are the gateway's own and are not looked at again."""
-        lines = [_STATUS_LINES[message["status"]]]
-        for name, value in message["headers"]:
+        lines = [_STATUS_LINES[status]]
+        for name, value in headers:
             lines += (name, b": ", value, b"\r\n")
         lines += (length, b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n")
         return b"".join(lines)

@@ -75,6 +75,7 @@ class Exchange:
         "messages",
         "method",
         "modern",
+        "on_wake",
         "owner",
         "params",
         "record",
@@ -140,6 +141,7 @@ class Exchange:
         self._held_since = 0.0
         self._finish: Finish | None = None
         self._on_done = on_done
+        self.on_wake: Callable[[], None] | None = None  # called instead of waking who waits
         self._wake: asyncio.Future[None] | None = None
 
     # what the gateway does
@@ -149,9 +151,19 @@ class Exchange:
 
         True if all there is is the answer.
         """
-        if self.answer is None and not self.messages and not self.streaming:
+        if self.silent:
             wake = self._wake = asyncio.get_running_loop().create_future()
             await wake
+        return self.answered
+
+    @property
+    def silent(self) -> bool:
+        """Whether there is nothing yet to be sent, nor to be done."""
+        return self.answer is None and not self.messages and not self.streaming
+
+    @property
+    def answered(self) -> bool:
+        """Whether all that waits to be sent is the answer."""
         return self.answer is not None and not self.messages
 
     async def next(self, seconds: float) -> None:
@@ -161,8 +173,10 @@ class Exchange:
             await asyncio.wait([wake], timeout=seconds)
 
     def wake(self) -> None:
-        """Make :meth:`wait` return."""
-        if self._wake is not None and not self._wake.done():
+        """Make :meth:`wait` return, or call ``on_wake``."""
+        if self.on_wake is not None:
+            self.on_wake()
+        elif self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
     @property
@@ -237,10 +251,11 @@ class Exchange:
             self._late = answer
         else:
             self.answer = answer
-            self.wake()
         on_done, self._on_done = self._on_done, None
         if on_done is not None:
             on_done(self)
+        if not self.interim:
+            self.wake()  # last, as the answer may be sent at once
         # what refers back to the exchange goes, so that it is freed at once and not by the garbage collector
         self._finish = self.link = None
 
