@@ -170,6 +170,17 @@ async def test_large_input_and_output_pass_whole(spawn: Spawn, output: Output):
     assert bytes(output.stdout) == b"".join(blocks)
 
 
+async def test_what_is_written_together_arrives_whole_and_in_order(spawn: Spawn, output: Output):
+    child = await spawn("cat")
+    lines = [b"%d\n" % number * (number % 7 * 5000 + 1) for number in range(60)]
+    for line in lines:
+        child.write(line)
+    child.close_stdin()
+    child.write(b"too late")
+    assert await child.exited == ExitStatus(0, None)
+    assert bytes(output.stdout) == b"".join(lines)
+
+
 async def test_drain_waits_until_the_child_reads(spawn: Spawn, tmp_path: Path):
     go = tmp_path / "go"
     child = await spawn("sh", "-c", f"while [ ! -e {go} ]; do sleep 0.01; done; cat >/dev/null")

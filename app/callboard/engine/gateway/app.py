@@ -107,6 +107,10 @@ class GatewayApp:
         """The answer to what was begun, if it is there and can be sent as one piece."""
         return self._mcp.reply(begun)
 
+    def gone(self, begun: Begun) -> None:
+        """The client of what was begun went away."""
+        self._mcp.gone(begun)
+
     async def serve(self, begun: Begun, receive: Receive, send: Send) -> None:
         """Go on with what was begun when there is something else than an answer."""
         await self._mcp.serve(begun, receive, send, woken=True)

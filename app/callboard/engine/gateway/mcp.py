@@ -251,8 +251,13 @@ class McpEndpoint:
         finally:
             if watcher is not None:
                 watcher.cancel()
-            if exchange.modern and not exchange.done and not exchange.interim:
-                exchange.cancel("the client disconnected")
+            self.gone(begun)
+
+    def gone(self, begun: "Begun") -> None:
+        """The client hears no more of a request; in the modern era that cancels it."""
+        exchange = begun.exchange
+        if exchange.modern and not exchange.done and not exchange.interim:
+            exchange.cancel("the client disconnected")
 
     def reply(self, begun: "Begun") -> Reply | None:
         """The answer to a request, if that is all there is, and it can be sent at once as one JSON object."""

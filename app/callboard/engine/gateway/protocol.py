@@ -36,6 +36,7 @@ class GatewayProtocol(HttpToolsProtocol):
     app: GatewayApp
     cycle: "Cycle | None"  # type: ignore[assignment]
     _fresh: "Cycle | None" = None  # not yet begun
+    _taken: "Cycle | None" = None  # the last one that was begun without a task
 
     # idle connections: one timer for the life of the connection, which looks when the last answer was
 
@@ -48,6 +49,8 @@ class GatewayProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client, or we, closed the connection."""
         self._idle_timer.cancel()
+        if self._taken is not None:
+            self._taken.lost(self.app)
         super().connection_lost(exc)
 
     def _look_if_idle(self) -> None:
@@ -89,7 +92,11 @@ class GatewayProtocol(HttpToolsProtocol):
         """Parse; then begin the request that has come."""
         super().data_received(data)
         cycle, self._fresh = self._fresh, None
-        if cycle is not None and not self.transport.is_closing() and not cycle.begin_at_once(self.app):
+        if cycle is None or self.transport.is_closing():
+            return
+        if cycle.begin_at_once(self.app):
+            self._taken = cycle
+        else:
             self._start_asgi_task(cycle, self.app)  # type: ignore[arg-type]
 
     def on_response_complete(self) -> None:
@@ -109,6 +116,7 @@ class Cycle:
     """
 
     __slots__ = (
+        "_begun",
         "_flow",
         "_may_continue",
         "_protocol",
@@ -128,6 +136,7 @@ class Cycle:
         self._scope = scope
         self._may_continue = protocol.expect_100_continue
         self._started = False
+        self._begun: Begun | None = None  # has no task and waits for its answer
         self.keep_alive = protocol.parser.should_keep_alive()
         self.body = bytearray()
         self.more_body = True
@@ -152,6 +161,7 @@ class Cycle:
         if isinstance(begun, Reply):
             self._write(begun)
         elif begun.exchange.silent:
+            self._begun = begun
             begun.exchange.on_wake = partial(self._go_on, app, begun)
         else:
             self._go_on(app, begun)
@@ -159,13 +169,21 @@ class Cycle:
 
     def _go_on(self, app: GatewayApp, begun: Begun) -> None:
         """The exchange has something for the client, or has lasted for a while."""
-        begun.exchange.on_wake = None
+        begun.exchange.on_wake = self._begun = None
         reply = app.reply(begun) if not self._flow.write_paused else None
         if reply is not None:
             self._write(reply)
         else:
             serve = partial(app.serve, begun)
             self._protocol._start_asgi_task(self, lambda _, receive, send: serve(receive, send))  # type: ignore[arg-type]
+
+    def lost(self, app: GatewayApp) -> None:
+        """The connection has ended: nobody waits for the answer any more."""
+        self.disconnected = not self.response_complete
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            begun.exchange.on_wake = None
+            app.gone(begun)
 
     async def run_asgi(self, app: App) -> None:
         """Let the application answer; what it fails to answer is an error of ours."""

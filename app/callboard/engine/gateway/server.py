@@ -101,3 +101,4 @@ class GatewayServer:
         for connection in list(state.connections):
             if connection.transport is not None:
                 connection.transport.abort()
+        await asyncio.sleep(0)  # in which connections hear of their end
