@@ -46,9 +46,14 @@ async def refresh(client: EngineClient, options: Namespace, terminal: Terminal) 
     else:
         offers = {server.name: offer(server) for server in await client.servers()}
         rows = [
-            (*_start(view), offers.get(view.server, ""), duration(view.duration_ms), view.message) for view in views
+            (
+                *_start(view),
+                duration(view.duration_ms),
+                (view.status == "ok" and offers.get(view.server)) or view.message,
+            )
+            for view in views
         ]
-        terminal.table(("NAME", "HEALTH", "OFFERS", "TIME", "FINDING"), rows)
+        terminal.table(("NAME", "HEALTH", "TIME", "FINDING"), rows)
         _tell_fixes(views, terminal)
     return _code(views)
 

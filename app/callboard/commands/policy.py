@@ -46,6 +46,7 @@ async def show_client(client: EngineClient, options: Namespace, terminal: Termin
         ("client", found.id),
         ("name", found.name),
         ("seen", _seen(found, time.time())),
+        ("last call", await _last_call(client, found.id)),
         ("profile", found.profile),
         ("max. result", f"{entry['max_result_chars']} characters" if entry.get("max_result_chars") else ""),
         ("always", str(found.approvals or "")),
@@ -292,6 +293,15 @@ def _rules(written: dict[str, Any] | None, *, own: bool) -> list[tuple[str, str]
         ("read-only", "yes" if rules.get("read_only") else ""),
         ("max. result", f"{rules['max_result_chars']} characters" if rules.get("max_result_chars") else ""),
     ]
+
+
+async def _last_call(client: EngineClient, name: str) -> str:
+    """What a client called last, and how that went."""
+    newest = (await client.calls(client=name, limit=1)).calls
+    if not newest:
+        return ""
+    call = newest[0]
+    return f"{call.server}.{call.tool}, {clock(call.started)}, {call.status}"
 
 
 def _seen(each: ClientPolicyView, now: float) -> str:

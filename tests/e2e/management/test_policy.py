@@ -99,6 +99,8 @@ async def test_clients_and_profiles_from_the_command_line(callboard_home: Path) 
         roster = engine.paths.roster.read_text()
         assert "max_result_chars: 100" in roster
         assert "my-bot" in (await callboard("clients")).out
+        assert "last call:  " in (await callboard("clients", "show", "my-bot")).out
+        assert "one.echo, " in (await callboard("clients", "show", "my-bot")).out
 
 
 async def test_doctor_sees_what_a_slip_of_the_pen_leaves_open(callboard_home: Path) -> None:
