@@ -59,7 +59,7 @@ TOOLS = [
     tool("roots", "asks for the roots"),
     tool("rounds", "asks twice, one after the other"),
     tool("both", "asks for a name and the model at once"),
-    tool("abandon", "asks, then answers without waiting", withdraw="boolean"),
+    tool("abandon", "asks, then answers without waiting, but for a file", withdraw="boolean"),
     tool("ping", "pings whoever calls"),
     tool("toggle", "adds or removes the tool extra", burst="integer"),
     tool("touch", "says that the resource changed"),
@@ -458,6 +458,8 @@ class Server:
 
     def tool_abandon(self, number, params, arguments, meta):
         asked, _ = self.put(*ELICIT)
+        while "file" in arguments and not Path(arguments["file"]).exists():
+            self.event(number).wait(0.02)
         self.event(number).wait(int(arguments.get("ms", 0)) / 1000)
         if arguments.get("withdraw"):
             self.notify("notifications/cancelled", requestId=asked, reason="never mind")

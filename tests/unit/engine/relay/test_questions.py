@@ -199,12 +199,18 @@ async def test_only_so_many_calls_wait(legacy: TestGateway, monkeypatch: pytest.
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 @pytest.mark.parametrize("withdraw", [True, False])
-async def test_a_server_may_answer_without_waiting(legacy: TestGateway, era: str, withdraw: bool) -> None:
+async def test_a_server_may_answer_without_waiting(
+    legacy: TestGateway, era: str, withdraw: bool, tmp_path: Path
+) -> None:
     arguments = {"withdraw": withdraw, "ms": 30}
     if era == "legacy":
         async with legacy.legacy("one", **ASKED) as old:
             await old.initialize()  # it leaves questions unanswered
-            assert text_of(await old.call("abandon", arguments)) == "never mind"
+            gate = tmp_path / "asked"
+            calling = asyncio.create_task(old.call("abandon", {**arguments, "file": str(gate)}))
+            await until(lambda: old.of("elicitation/create"))
+            gate.touch()
+            assert text_of(await calling) == "never mind"
             question = old.of("elicitation/create")[0]
             withdrawn = [message["params"]["requestId"] for message in old.of("notifications/cancelled")]
             assert withdrawn == [question["id"]]
