@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from callboard.core.agent_methods import CONVERSATIONS, RELOAD
 from tests.e2e.agents.frameworks import ready
 from tests.e2e.command_line import CommandLine
 from tests.e2e.misbehaving.kit import legacy
 from tests.support.engine import EngineProcess, fixture_entry
 from tests.support.mcp_client import LEGACY, mcp_client, text_of
+
+pytestmark = pytest.mark.timeout(120)  # several commands, each a process
 
 EXAMPLES = Path(__file__).parents[3] / "resources" / "examples"
 
