@@ -55,7 +55,11 @@ class Stage:
                 yield page, engine
             finally:
                 page.hide()
-                await until(lambda: "figures" not in {task.get_name() for task in asyncio.all_tasks()}, "no figures")
+                await until(
+                    lambda: "figures" not in {task.get_name() for task in asyncio.all_tasks()},
+                    "no figures",
+                    seconds=LIMIT,
+                )
                 page.deleteLater()
                 actions.deleteLater()
                 following.cancel()
@@ -96,8 +100,7 @@ async def test_a_tool_is_called_with_a_form(stage: Stage) -> None:
         box.form._fields["text"].set_text("hello")
         press(box, "Call")
         await until(lambda: box.result.shown == "hello", "the answer", seconds=LIMIT)
-        logged = (await engine.client.calls(tool="echo")).calls
-        assert [(call.client, call.status) for call in logged] == [("callboard", "completed")]
+        assert (await engine.wait_for_call("echo", "completed")).client == "callboard"
 
         await choose(page.detail.tools, "fail")
         assert box.result.shown == "", "another tool, another result"
@@ -182,7 +185,9 @@ async def test_health_is_looked_at_and_has_an_age(stage: Stage) -> None:
         assert looked is not None
         assert looked.status == "ok"
         press(page.detail.overview, "Refresh")
-        await until(lambda: any(each.text() == "Check health" for each in page.detail.findChildren(QPushButton)))
+        await until(
+            lambda: any(each.text() == "Check health" for each in page.detail.findChildren(QPushButton)), seconds=LIMIT
+        )
 
         page.show_server("gone")
         await engine.wait_for("gone", "failed")
