@@ -15,7 +15,7 @@ from callboard.api.schema import CallEvent
 from callboard.cli import build_parser
 from tests.e2e.command_line import CommandLine
 from tests.support.engine import EngineProcess, entry, fixture_entry
-from tests.support.processes import odd_server
+from tests.support.processes import odd_server, until
 
 ARGUMENT = "argument-4711"
 COMPLAINS = "import sys; sys.stderr.write('start of {n}\\n' + 'more\\n' * 2000 + 'end of {n}\\n'); sys.exit(3)"
@@ -45,9 +45,7 @@ async def test_assertion_22_a_call_is_told_by_its_tool_and_never_by_what_it_is_a
         assert not fields & {"arguments", "result", "message", "error"}
 
 
-async def test_assertion_23_what_a_server_printed_last_comes_with_its_failure(
-    callboard_home: Path, tmp_path: Path
-) -> None:
+async def test_assertion_23_what_a_server_printed_last_comes_with_its_failure(callboard_home: Path) -> None:
     def prints(run: str) -> dict[str, object]:
         return entry(sys.executable, "-c", COMPLAINS.format(n=run), restart={"max": 0})
 
@@ -58,7 +56,8 @@ async def test_assertion_23_what_a_server_printed_last_comes_with_its_failure(
         assert 0 < len(found.stderr) <= 4000
         assert found.stderr.endswith("end of run-1")
         assert "start of run-1" not in found.stderr, "the end is what tells"
-        assert "end of run-1" in (engine.paths.logs / "one.log").read_text()
+        file = engine.paths.logs / "one.log"
+        await until(lambda: file.exists() and "end of run-1" in file.read_text())
 
         engine.write_roster({"one": prints("run-2")})
         async with asyncio.timeout(60):
