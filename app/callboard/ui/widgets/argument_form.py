@@ -8,7 +8,6 @@ from PySide6.QtGui import QFont, QFontDatabase, QKeyEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
-    QGridLayout,
     QLabel,
     QLineEdit,
     QPlainTextEdit,
@@ -23,6 +22,7 @@ from callboard.core.call_arguments import ANY, property_schema, types_of, value
 from callboard.ui.models.parameters import Parameter, parameters
 from callboard.ui.models.pretty import dump
 from callboard.ui.theme import Theme, Token
+from callboard.ui.widgets.elided_label import ElidedLabel
 
 _LINES: Final = 8  # that a text grows to before it scrolls
 _FIELDS: Final = 60  # more are entered as JSON
@@ -76,19 +76,15 @@ class ArgumentForm(QWidget):
         self._schema = schema
         rows = [row for row in parameters(schema) if property_schema(schema, row.name) is not None]
         inside = QWidget()
-        grid = QGridLayout(inside)
-        grid.setContentsMargins(12, 4, 12, 8)
-        grid.setHorizontalSpacing(12)
-        grid.setVerticalSpacing(6)
-        grid.setColumnStretch(1, 1)
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(12, 4, 12, 8)
+        column.setSpacing(8)
         self._fields = {}
         for row in rows[:_FIELDS]:
             self._fields[row.name] = field = _Field(row, schema, self._theme)
             field.submitted.connect(self.submitted)
-            at = len(self._fields) - 1
-            grid.addWidget(field.label, at, 0, Qt.AlignmentFlag.AlignTop)
-            grid.addWidget(field, at, 1)
-        grid.setRowStretch(len(self._fields), 1)
+            column.addWidget(field)
+        column.addStretch(1)
         self._area.setWidget(inside)
         self.wanted_height = min(inside.sizeHint().height(), _HIGHEST)
         self._area.setMinimumHeight(min(self.wanted_height, _LOWEST))
@@ -169,23 +165,21 @@ class _Field(QWidget):
         self._theme = theme
         self.types = types_of(part, schema)
         self.required = row.required
-        self.label = QLabel(row.name)
-        font = QFont(self.label.font())
+        label = ElidedLabel()
+        label.setText(row.name)
+        font = QFont(label.font())
         font.setWeight(QFont.Weight.DemiBold)
-        self.label.setFont(font)
-        self.label.setContentsMargins(0, 4, 0, 0)
-        self.label.setMaximumWidth(180)
-        self.label.setToolTip(row.name)
+        label.setFont(font)
         self._edit = self._make(row, part)
         self._edit.setAccessibleName(row.name)
         self._edit.setAccessibleDescription(row.description)
         self._edit.setToolTip(row.description)
-        self.label.setBuddy(self._edit)
         self._problem = QLabel()
         self._problem.hide()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2)
+        column.addWidget(label)
         column.addWidget(self._edit)
         column.addWidget(self._problem)
         theme.changed.connect(self._paint)
