@@ -1,7 +1,7 @@
 """The engine: everything that runs without a screen, behind one façade.
 
-Every action of the control API is one method of :class:`Engine`. The engine process makes, starts and stops it; all of
-it lives on one asyncio loop.
+Every action of the control API is one method of :class:`Engine`, or of a part that it shows (``clients``, ``policy``,
+``agents``, ``sign_ins`` …). The engine process makes, starts and stops it; all of it lives on one asyncio loop.
 """
 
 import asyncio
@@ -12,20 +12,15 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import msgspec
 
 from callboard import __version__
 from callboard.api.schema import (
     CallDetail,
-    CallEvent,
-    CallView,
     Check,
-    ClientView,
     EngineView,
     EntryEdit,
-    LogLine,
     LogPage,
     Notice,
     RosterEdit,
@@ -33,7 +28,6 @@ from callboard.api.schema import (
     SecretsView,
     ServerView,
     ShippedView,
-    SnippetView,
     Validation,
 )
 from callboard.clients.snippets import load_clients
@@ -41,7 +35,7 @@ from callboard.core.errors import FIXES
 from callboard.engine import tasks
 from callboard.engine.agent_servers import AgentServers
 from callboard.engine.announcement import Announcement
-from callboard.engine.bus import LINE, Bus
+from callboard.engine.bus import Bus
 from callboard.engine.calls.events import CallEvents
 from callboard.engine.calls.log import CallLog
 from callboard.engine.calls.record import MIB
@@ -52,6 +46,7 @@ from callboard.engine.figures import FigureWatch
 from callboard.engine.gateway.access import Access
 from callboard.engine.gateway.address import LOOPBACK_ADDRESS, find_host, gateway_notices, is_exposed, url_of
 from callboard.engine.gateway.app import ControlApi, GatewayApp
+from callboard.engine.gateway.client_desk import ClientDesk
 from callboard.engine.gateway.clients import ClientTokens
 from callboard.engine.gateway.mcp import McpEndpoint
 from callboard.engine.gateway.server import GatewayServer, listen
@@ -65,6 +60,7 @@ from callboard.engine.policy.callers import Policies
 from callboard.engine.policy.desk import PolicyDesk
 from callboard.engine.policy.notify import notify
 from callboard.engine.policy.questions import Questions
+from callboard.engine.publisher import Publisher
 from callboard.engine.registry.bundles import Bundles
 from callboard.engine.registry.registry import Registry
 from callboard.engine.relay.relay import Relay
@@ -86,9 +82,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RECENT_SECONDS = 600.0
-COALESCE_SECONDS = 0.1
 WINDOW_SECONDS = 8.0  # in which a window that starts, or lost its connection, comes to show a question
-COUNT_SECONDS = 2.0  # between two counts of the calls while calls come
 
 
 class Engine:
@@ -97,13 +91,14 @@ class Engine:
     def __init__(self, paths: Paths) -> None:
         self.paths = paths
         self.bus = Bus()
+        self._publisher = Publisher(self.bus, self.view, self._known_view)
         self.quit = asyncio.Event()
         self._started = time.time()
         self._admin_token = secrets.token_urlsafe(32)
-        self._clients = load_clients()
-        self._tokens = ClientTokens(paths.clients_file, self._clients.ids, lambda: self._access.forget())
+        clients = load_clients()
+        self._tokens = ClientTokens(paths.clients_file, clients.ids, lambda: self._access.forget())
         self._masking = Masking()
-        self.output = OutputLog(paths.logs, self._on_lines, on_problem=self._changed_engine)
+        self.output = OutputLog(paths.logs, self._publisher.lines, on_problem=self._publisher.engine_changed)
         self.secrets = SecretStore(paths.state, on_change=self._on_secrets)
         self.roster_file = RosterFile(paths.roster, resource("starter-roster.yaml"), self._on_roster)
         self._editor = RosterEditor(self.roster_file, self.secrets)
@@ -114,15 +109,15 @@ class Engine:
             self.secrets.get_many,
             self._masking,
             states=lambda: self._table.count_states(),  # made below
-            on_change=self._changed_engine,
+            on_change=self._publisher.engine_changed,
         )
-        self._call_events = CallEvents(self._on_call_events, self._masking.mask_text)
+        self._call_events = CallEvents(self._publisher.call_events, self._masking.mask_text)
         self.call_log = CallLog(
             paths.calls_db,
             self._masking.mask_payload,
             None,
-            self._on_calls,
-            self._changed_engine,
+            self._publisher.calls,
+            self._publisher.engine_changed,
             watchers=(self._call_events, self.telemetry),
         )
         machine = Machine(self._environment, self.secrets)
@@ -137,9 +132,10 @@ class Engine:
             self._masking,
             paths.state,
             port=lambda: self._port,
-            on_change=self._changed_server,
+            on_change=self._publisher.server_changed,
         )
         self.sign_ins = self._table.sign_ins
+        self.clients = ClientDesk(clients, self._tokens, self._table.entry, lambda: self.url)
         self._approvals = Approvals(paths.state / "approvals.json", self._on_approvals)
         self.policies = Policies(self._approvals)
         self.questions = Questions(
@@ -150,7 +146,7 @@ class Engine:
             self.questions,
             self.roster_file,
             self._tokens,
-            {view.id: view.name for view in self._clients.views()},
+            {view.id: view.name for view in clients.views()},
             last_seen=lambda client: self._callers.get(client),
             url=lambda: self.url,
         )
@@ -158,7 +154,7 @@ class Engine:
             self._table,
             self.call_log,
             paths.state / "catalogue",
-            on_catalogue=self._on_catalogue,
+            on_catalogue=self._publisher.lists_read,
             on_noise=self._table.noise,
             policies=self.policies,
             questions=self.questions,
@@ -184,9 +180,6 @@ class Engine:
         self._host = LOOPBACK_ADDRESS
         self._port = self._wanted_port = 0
         self._callers: dict[str, float] = {}
-        self._dirty: dict[str, None] = {}
-        self._flush_timer: asyncio.TimerHandle | None = None
-        self._counting: asyncio.TimerHandle | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._announcement = Announcement(paths.engine_file)
 
@@ -246,7 +239,7 @@ class Engine:
         if storage is not None:
             self._tokens.share(storage)
             self.relay.seal.share(storage)
-            storage.follow_calls(self._on_calls, lambda: self.bus.is_read)
+            storage.follow_calls(self._publisher.calls, lambda: self.bus.is_read)
             self._approvals.share(storage)
             await storage.start()
         await self.call_log.open(storage.call_place if storage is not None else None)
@@ -264,9 +257,7 @@ class Engine:
         await self.registry.bundles.close()
 
     async def _close_gateway(self) -> None:
-        for timer in (self._flush_timer, self._counting):
-            if timer is not None:
-                timer.cancel()
+        self._publisher.close()
         self._call_events.close()
         self.bus.close()
         if self._gateway is not None:
@@ -436,28 +427,6 @@ class Engine:
         await self.secrets.delete(name)
         self.sign_ins.secret_gone(name)
 
-    # clients
-
-    def client_views(self) -> list[ClientView]:
-        """The programs for which a configuration can be copied."""
-        return self._clients.views()
-
-    def token(self, client: str) -> str:
-        """A client's token in clear."""
-        return self._tokens.token_for(client)
-
-    async def rotate_token(self, client: str) -> str:
-        """Replace a client's token; raises ``client-unknown``."""
-        return await self._tokens.rotate(client)
-
-    def snippet(self, client: str, server: str, *, with_token: bool) -> SnippetView:
-        """A configuration for a client."""
-        if server:
-            self._table.entry(server)
-        url = f"{self.url}/servers/{quote(server)}/mcp" if server else f"{self.url}/mcp"
-        token = self._tokens.token_for(client) if with_token and client in self._tokens.ids else None
-        return self._clients.snippet(client, url, server or "callboard", token)
-
     # what happens inside
 
     def _secrets_changed(self, names: Iterable[str]) -> None:
@@ -485,39 +454,18 @@ class Engine:
         for name in gone:
             self.bus.publish("server-removed", {"name": name})
         for name in roster.servers:
-            self._changed_server(name)
+            self._publisher.server_changed(name)
         self.bus.publish("roster", self.roster_view())
-        self._changed_engine()
+        self._publisher.engine_changed()
+
+    def _known_view(self, name: str) -> ServerView | None:
+        return self.server(name) if name in self.roster_file.roster.servers else None
 
     def _registry_place(self) -> str:
         return self.roster_file.roster.settings.registry.url
 
-    def _on_catalogue(self, name: str) -> None:
-        self.bus.publish("tools", {"server": name})
-        self._changed_server(name)
-
-    def _on_lines(self, name: str, lines: list[LogLine]) -> None:
-        weight = sum(1 + len(line.text) // LINE for line in lines)
-        self.bus.publish("log", {"server": name, "lines": lines}, weight=weight)
-
-    def _on_calls(self, calls: list[CallView]) -> None:
-        self.bus.publish("calls", {"calls": calls}, weight=len(calls))
-        if self._counting is None:
-            self._counting = asyncio.get_running_loop().call_later(COUNT_SECONDS, self._count_calls)
-
-    def _on_call_events(self, events: list[CallEvent]) -> None:
-        # they are small: a listener that comes late should find other things still there
-        self.bus.publish("call-events", {"events": events}, weight=1 + len(events) // 4)
-
-    def _count_calls(self) -> None:
-        self._counting = None
-        self._changed_engine()
-
     def _on_secrets(self) -> None:
         tasks.spawn(self._publish_secrets(), name="tell of the secrets")
-
-    async def _publish_engine(self) -> None:
-        self.bus.publish("engine", await self.view())
 
     async def _publish_secrets(self) -> None:
         self.bus.publish("secrets", await self.secrets_view())
@@ -532,23 +480,5 @@ class Engine:
     def _on_caller(self, caller: str) -> None:
         now = time.time()
         if now - self._callers.get(caller, 0.0) > RECENT_SECONDS:
-            self._changed_engine()
+            self._publisher.engine_changed()
         self._callers[caller] = now
-
-    def _changed_engine(self) -> None:
-        self._changed_server("")
-
-    def _changed_server(self, name: str) -> None:
-        """Publish a server's view (or, for "", the engine's) soon; many changes at once become one event."""
-        self._dirty[name] = None
-        if self._flush_timer is None:
-            self._flush_timer = asyncio.get_running_loop().call_later(COALESCE_SECONDS, self._flush)
-
-    def _flush(self) -> None:
-        self._flush_timer = None
-        names, self._dirty = self._dirty, {}
-        for name in names:
-            if not name:
-                tasks.spawn(self._publish_engine(), name="tell of the engine")
-            elif name in self.roster_file.roster.servers:
-                self.bus.publish("server", self.server(name))

@@ -8,17 +8,17 @@ from callboard.engine.engine import Engine
 
 async def clients(engine: Engine) -> list[ClientView]:
     """The programs for which a configuration can be copied."""
-    return engine.client_views()
+    return engine.clients.views()
 
 
 async def snippet(engine: Engine, client: str, query: SnippetQuery) -> SnippetView:
     """A configuration for a client, for all servers or for one server's own endpoint."""
-    return engine.snippet(client, query.server, with_token=query.with_token)
+    return engine.clients.snippet(client, query.server, with_token=query.with_token)
 
 
 async def token(engine: Engine, client: str) -> TokenView:
     """The token with which a client calls the gateway."""
-    return TokenView(token=engine.token(client))
+    return TokenView(token=engine.clients.token(client))
 
 
 ROUTES = (

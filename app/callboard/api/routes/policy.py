@@ -50,7 +50,7 @@ async def change_rules(engine: Engine, client: str, body: RuleEdit) -> RosterEdi
 
 async def rotate(engine: Engine, client: str) -> TokenView:
     """Replace a client's token: the old one is refused from now on."""
-    return TokenView(token=await engine.rotate_token(client))
+    return TokenView(token=await engine.clients.rotate(client))
 
 
 async def save_profile(engine: Engine, name: str, body: ItemEdit) -> RosterEdit:
