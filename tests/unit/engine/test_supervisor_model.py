@@ -263,6 +263,15 @@ class Supervision(RuleBasedStateMachine):
         self.come_to_rest()
         self.behaviours[name] = behaviour
 
+    @rule(name=st.sampled_from(sorted(ENTRIES)), behaviour=st.sampled_from(sorted(RESTS)))
+    def fail_and_be_mended(self, name: str, behaviour: str) -> None:
+        """One start of a server that behaves like this; then it is mended, and somebody calls it."""
+        self.behave(name, behaviour)
+        self.act(name, "restart", wants=True)
+        self.behave(name, "works")
+        self.call(name, 2)
+        self.come_to_rest()
+
     @rule(seconds=st.sampled_from([0.0, 0.005, 0.3, 1.0, 4.0, 31.0]))
     def pass_time(self, seconds: float) -> None:
         self.loop.pass_time(seconds)
