@@ -122,8 +122,8 @@ class Supervision(RuleBasedStateMachine):
         # the model
         self.wanted = {"always": True, "lazy": False, "idle": False}
         self.resting: dict[str, State] = {}  # the state at the last rest, until something is asked
-        self.disturbed: set[str] = set()  # somebody has stopped or changed it since the last rest
-        self.crashes = dict.fromkeys(ENTRIES, 0)
+        self.disturbed: set[str] = set()  # stopped or changed by somebody, or ended by itself, since the last rest
+        self.crashes = dict.fromkeys(ENTRIES, 0)  # that count: not those that were forgotten
         self.asked = dict.fromkeys(ENTRIES, 0)  # how often it was to start since the last rest
         self.calls: dict[str, list[asyncio.Task[Upstream]]] = {name: [] for name in ENTRIES}
         self.loop.run(self.set_up())
@@ -234,6 +234,7 @@ class Supervision(RuleBasedStateMachine):
         if upstream is None or upstream.closed.done() or self.crashes[name] >= MOST:
             return
         self.crashes[name] += 1
+        self.disturbed.add(name)
         self.resting.pop(name, None)
         self.run_now(lambda: upstream.closed.set_result(Closed("exited with code 7", code=7)))
         self.loop.settle()  # what is asked next depends on the state that follows
@@ -319,15 +320,15 @@ class Supervision(RuleBasedStateMachine):
         good = [call.result() for call in calls if call.exception() is None]
         assert all(isinstance(call.exception(), CallboardError | None) for call in calls)
         works = RESTS[self.behaviours[name]] is State.READY and rest in (State.READY, State.STOPPED)
-        undisturbed = name not in self.disturbed and not self.crashes[name]
+        undisturbed = name not in self.disturbed
         if calls and works and undisturbed and self.entries[name].start == "on-demand":
             assert len(good) == len(calls)
-        if name not in self.disturbed and not self.crashes[name] and works and name == "lazy":
+        if undisturbed and works and name == "lazy":
             assert self.starts.get(name, 0) <= 1, "one start, however many calls"
 
     def check_tries(self, name: str) -> None:
         """One that dies at each start was started so often as it may be."""
-        once = self.asked[name] == 1 and name not in self.disturbed and not self.crashes[name]
+        once = self.asked[name] == 1 and name not in self.disturbed
         if once and self.behaviours[name] == "dies" and self.entries[name].enabled:
             assert self.starts[name] == MOST + 1
 
