@@ -134,7 +134,7 @@ def test_an_agent_gets_its_configuration_where_other_users_cannot_read_it() -> N
         "agent": "my:Agent",
         "python": "/usr/bin/python3",
         "params": {"key": "s3cr3t", "deep": [{"n": 1, "h": "db.local"}]},
-        "expose": "tools",
+        "expose": "auto",
         "server": "mine",
         "gateway": True,
         "hide": ["s3cr3t"],
