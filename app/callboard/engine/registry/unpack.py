@@ -80,7 +80,7 @@ def unpack(path: Path, folder: Path, is_stopped: Callable[[], bool] = lambda: Fa
 
     What would be written outside of it, links, encrypted or doubly named members and archives that grow beyond all
     bounds are refused: ``bundle-refused``, ``bundle-too-large``, ``bundle-invalid``, ``bundle-unwritable``. Nothing is
-    left of the folder then, or when ``is_stopped`` says so between two parts.
+    left of the folder then, or when ``is_stopped`` says so between two members or parts of one.
     """
     try:
         folder.mkdir(mode=0o700)
@@ -102,13 +102,31 @@ def _unpack_into(path: Path, folder: Path, is_stopped: Callable[[], bool]) -> No
             raise _too_large(f"It would unpack to more than {LARGEST_CONTENT // MIB} MiB.")
         left = LARGEST_CONTENT
         seen: set[str] = set()
+        folders: set[PurePosixPath] = set()
         for info in members:
+            _go_on_unless(is_stopped)
             place = _check_member(info)
+            _count_folders(place / "_" if info.is_dir() else place, folders)
             key = place.as_posix().casefold()
             if key in seen:
                 raise _refused(f'It holds "{place}" twice.')
             seen.add(key)
             left -= _write(archive, info, folder / place, left, is_stopped)
+
+
+def _go_on_unless(is_stopped: Callable[[], bool]) -> None:
+    if is_stopped():
+        raise _invalid("nobody wants it any more")
+
+
+def _count_folders(place: PurePosixPath, folders: set[PurePosixPath]) -> None:
+    """Add the folders above ``place`` to those that the bundle makes, of which there may be as many as files."""
+    for folder in place.parents:
+        if folder in folders:
+            break
+        folders.add(folder)
+    if len(folders) > MOST_FILES:
+        raise _too_large(f"It holds more than {MOST_FILES} folders.")
 
 
 def _write(
@@ -128,8 +146,7 @@ def _write(
         raise _refused(f'It holds "{info.filename}" twice.') from None
     with open(descriptor, "wb") as file:  # noqa: PTH123  a descriptor
         for part in _parts(archive, info, left):
-            if is_stopped():
-                raise _invalid("nobody wants it any more")
+            _go_on_unless(is_stopped)
             file.write(part)
             size += len(part)
     return size

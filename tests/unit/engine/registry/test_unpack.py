@@ -157,6 +157,18 @@ def test_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     refused(tmp_path, [(f"f{n}", b"") for n in range(11)], "bundle-too-large")
 
 
+def test_too_many_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpacking, "MOST_FILES", 30)
+    error = refused(tmp_path, [(f"{n}/a/b/c/d/e/f/g/h/i/", b"") for n in range(4)], "bundle-too-large")
+    assert "folders" in error.message
+
+
+def test_folders_that_files_share_are_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpacking, "MOST_FILES", 30)
+    unpack(archive(tmp_path / "b.mcpb", [(f"a/b/c/d/{n}", b"") for n in range(30)]), tmp_path / "out")
+    assert len(list((tmp_path / "out/a/b/c/d").iterdir())) == 30
+
+
 def test_a_list_of_files_that_would_fill_the_memory_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,6 +273,20 @@ def test_unpacking_can_be_stopped(tmp_path: Path) -> None:
     bundle = write_bundle(tmp_path / "b.mcpb")
     with pytest.raises(CallboardError):
         unpack(bundle, tmp_path / "out", lambda: True)
+    assert everything_below(tmp_path) == ["b.mcpb"]
+
+
+@pytest.mark.parametrize("empty", ["f{}", "f{}/"])
+def test_unpacking_what_is_empty_can_be_stopped(tmp_path: Path, empty: str) -> None:
+    asked: list[bool] = []
+
+    def stopped() -> bool:
+        asked.append((tmp_path / "out" / "f1").exists())
+        return asked[-1]
+
+    with pytest.raises(CallboardError):
+        unpack(archive(tmp_path / "b.mcpb", [(empty.format(n), b"") for n in range(9)]), tmp_path / "out", stopped)
+    assert asked == [False, False, True]
     assert everything_below(tmp_path) == ["b.mcpb"]
 
 
