@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote, unquote_plus, urlsplit
 
 from callboard.core.errors import CallboardError
 from callboard.core.references import Reference, escape_references, replace_references, split_references
@@ -12,6 +12,7 @@ from callboard.core.resolve import Values
 from callboard.core.roster import AgentEntry, Roster, storage_problem
 
 VARIABLE: Final = "CALLBOARD_STORAGE"  # stands above the roster, for containers
+_PASSWORDS: Final = frozenset({"password", "sslpassword"})  # that may stand in an address's query
 NAME: Final = "CALLBOARD_ENGINE_NAME"  # what this engine is called among others; its host's name if not set
 
 _FIRST: Final = (  # only a running engine takes secrets
@@ -43,7 +44,7 @@ async def find_address(
     address = replace_references(text, lambda item: values.of(item) if whole else quote(values.of(item), safe=""))
     if whole and (why := storage_problem(address)) is not None:
         raise CallboardError("storage-invalid", f"What the setting storage refers to {why}.")
-    return address, frozenset(map(values.secret, names)) | _password(address)
+    return address, frozenset(map(values.secret, names)) | _passwords(address)
 
 
 def share_conversations(roster: Roster, address: str) -> Roster:
@@ -61,9 +62,14 @@ def _is_open(entry: AgentEntry) -> bool:
     return not entry.store and not entry.stateless and (entry.persist or "persist" not in entry.model_fields_set)
 
 
-def _password(address: str) -> frozenset[str]:
+def _passwords(address: str) -> frozenset[str]:
+    """The passwords in an address, before the host and in the query; a ``+`` there is one or a space."""
     try:
-        password = urlsplit(address).password
+        parts = urlsplit(address)
+        found = {unquote(parts.password or "")}
     except ValueError:
         return frozenset()  # the database's own library tells what is wrong with it
-    return frozenset({unquote(password)} if password else ())
+    for name, _, value in (setting.partition("=") for setting in parts.query.split("&")):
+        if unquote(name).lower() in _PASSWORDS:
+            found |= {unquote(value), unquote_plus(value)}
+    return frozenset(found - {""})

@@ -43,6 +43,12 @@ async def test_a_reference_may_be_the_whole_address() -> None:
     assert found == ("postgresql://u:p%40@h/d", {"p@"})
 
 
+async def test_passwords_in_the_query_are_masked_too() -> None:
+    text = "postgresql://u:one@h/d?sslmode=require&password=t%20wo+2&sslpassword=three"
+    _, hidden = await find_address(text, {}, no_secrets)
+    assert hidden == {"one", "t wo+2", "t wo 2", "three"}
+
+
 @pytest.mark.parametrize(
     ("text", "environment", "code"),
     [
