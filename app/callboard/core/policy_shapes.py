@@ -19,6 +19,11 @@ DESTRUCTIVE: Final = "destructive"
 UNDECLARED: Final = "undeclared"
 ASK_WORDS: Final = (DESTRUCTIVE, UNDECLARED)
 SELECTION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+DEFAULT_CLIENT: Final = "default"  # stands for every client without rules of its own
+RESERVED_CLIENTS: Final = {
+    "admin": "is no client: it is what the administrator is called",
+    DEFAULT_CLIENT: "is no client: it stands for all clients without rules of their own (write them under policy)",
+}
 
 
 def split_kind(pattern: str) -> tuple[ItemKind | None, str]:
@@ -51,6 +56,17 @@ def _selection_name(name: str) -> str:
     return name
 
 
+def reserved_client(name: str) -> str | None:
+    """Why no client can have this name, which means something else, or None; a clause that follows the name."""
+    return RESERVED_CLIENTS.get(name.casefold())
+
+
+def _client_name(name: str) -> str:
+    if why := reserved_client(name):
+        raise wrong(why)
+    return name
+
+
 def _server(name: str) -> str:
     if not SELECTION_NAME.fullmatch(name):
         raise wrong("must be a server's name")
@@ -60,6 +76,7 @@ def _server(name: str) -> str:
 Pattern = Annotated[Filled, AfterValidator(_pattern)]
 Asked = Annotated[Filled, AfterValidator(_asked)]
 SelectionName = Annotated[str, AfterValidator(_selection_name)]
+ClientName = Annotated[SelectionName, AfterValidator(_client_name)]
 Characters = Annotated[int, Field(ge=100, le=100_000_000)]
 
 

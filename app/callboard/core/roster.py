@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from callboard.core.argument_aliases import PRESETS
 from callboard.core.errors import CallboardError
-from callboard.core.policy_shapes import ClientEntry, DefaultPolicy, Profile, SelectionName
+from callboard.core.policy_shapes import ClientEntry, ClientName, DefaultPolicy, Profile, SelectionName
 from callboard.core.references import SECRET_NAME, SECRET_NAME_RULE, split_references
 from callboard.core.shape import Filled, Model, Seconds, Text, wrong
 
@@ -409,7 +409,7 @@ class Settings(Model):
     storage: Annotated[Text, AfterValidator(_storage)] = ""
     registry: RegistryPlace = RegistryPlace()
     policy: DefaultPolicy = DefaultPolicy()
-    clients: dict[SelectionName, ClientEntry] = {}
+    clients: dict[ClientName, ClientEntry] = {}
     profiles: dict[SelectionName, Profile] = {}
     telemetry: Telemetry = Telemetry()
 

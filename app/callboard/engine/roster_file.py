@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from callboard.api.schema import RosterEdit, RosterProblem, RosterView
 from callboard.core.errors import CallboardError
-from callboard.core.policy_shapes import SELECTION_NAME, ClientEntry, DefaultPolicy, Profile
+from callboard.core.policy_shapes import SELECTION_NAME, ClientEntry, DefaultPolicy, Profile, reserved_client
 from callboard.core.roster import Roster
 from callboard.core.roster_parse import check_entry, check_shape, name_problem, parse_roster
 from callboard.core.roster_render import plain_entry, without_empty
@@ -175,8 +175,8 @@ class RosterFile:
     ) -> RosterEdit:
         """Give a client, a profile or (in section "") the policy what it says; None takes it out.
 
-        Raises ``not-found`` for one that is not there to be taken out, ``entry-invalid``, and what :meth:`save_entry`
-        raises.
+        Raises ``not-found`` for one that is not there to be taken out, ``name-taken`` for a client's name that means
+        something else, ``entry-invalid``, and what :meth:`save_entry` raises.
         """
         async with self._lock:
             await self._ready_to_edit(revision)
@@ -310,6 +310,8 @@ _SHAPES: Final[dict[str, type[Model]]] = {"clients": ClientEntry, "profiles": Pr
 
 
 def _check_item(section: str, name: str, item: dict[str, Any]) -> None:
+    if section == "clients" and (why := reserved_client(name)):
+        raise CallboardError("name-taken", f"{name} {why}.")
     problems = [{"field": problem.field, "message": problem.text} for problem in check_shape(_SHAPES[section], item)]
     if section and not SELECTION_NAME.fullmatch(name):
         problems.insert(0, {"field": "name", "message": "Must be 1 to 64 letters (a-z), digits, - and _."})

@@ -161,6 +161,8 @@ def test_what_is_said_of_a_server_holds_for_all_its_names(
         ("clients: {v: {profile: x}}\nprofiles: {y: {servers: [a]}}", "clients.v.profile is no profile; there are y"),
         ("clients: {v: {max_result_chars: 3}}", "clients.v.max_result_chars must be at least 100"),
         ("clients: {'a b': {}}", "clients.a b must be 1 to 64 letters"),
+        ("clients: {admin: {}}", "clients.admin is no client: it is what the administrator is called"),
+        ("clients: {Default: {}}", "clients.Default is no client: it stands for all clients without rules"),
         ("profiles: {a: {}}", "profiles.a needs servers or tools"),
         ("profiles: {a: {server: [x]}}", "profiles.a.server is not a field here; did you mean servers"),
         ("policy: {ask_secnds: 3}", "policy.ask_secnds is not a field here; did you mean ask_seconds"),

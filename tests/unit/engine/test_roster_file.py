@@ -254,6 +254,8 @@ async def test_wrong_edits_are_refused_with_the_field(path: Path) -> None:
         (file.save_entry("a", {"command": "x"}, rename="b"), "name-taken"),
         (file.save_entry("gone", {"command": "x"}, rename="c"), "server-unknown"),
         (file.remove_entry("gone"), "server-unknown"),
+        (file.save_item("clients", "admin", {}), "name-taken"),
+        (file.save_item("clients", "default", {}), "name-taken"),
     ]
     for edit, code in cases:
         with pytest.raises(CallboardError) as caught:

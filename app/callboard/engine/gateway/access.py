@@ -2,6 +2,7 @@
 
 import hmac
 from collections.abc import Callable, Iterable
+from enum import Enum, auto
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
@@ -9,8 +10,16 @@ from urllib.parse import urlsplit
 from callboard.core.errors import CallboardError
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-ADMIN: Final = "admin"
 MAX_KNOWN: Final = 1000  # headers whose caller is remembered, which spares a hash per request
+
+
+class Admin(Enum):
+    """Whoever has the admin token. No text, so that no client's id can be taken for it."""
+
+    ADMIN = auto()
+
+
+Visitor = str | Admin  # a client's id, or the administrator
 
 
 class Access:
@@ -43,7 +52,7 @@ class Access:
 
     def forget(self) -> None:
         """Look every token up anew: tokens were replaced."""
-        self._known_callers: dict[bytes, str] = {}
+        self._known_callers: dict[bytes, Visitor] = {}
 
     def check_host(self, host: bytes | None, origin: bytes | None) -> CallboardError | None:
         """Refuse names that a foreign page could have pointed at us; None if all is well."""
@@ -62,8 +71,8 @@ class Access:
     def _known(self, address: bytes) -> bool:
         return _host_of(address) in self._hosts
 
-    def caller(self, authorization: bytes | None) -> str | None:
-        """The client that a bearer token belongs to, "admin" for the control API's own; None for no valid token."""
+    def caller(self, authorization: bytes | None) -> Visitor | None:
+        """The client that a bearer token belongs to, or the administrator; None for no valid token."""
         if authorization is None:
             return "open" if self.open else None
         caller = self._known_callers.get(authorization)
@@ -73,12 +82,12 @@ class Access:
                 self._known_callers[authorization] = caller
         return caller
 
-    def _look_up(self, authorization: bytes) -> str | None:
+    def _look_up(self, authorization: bytes) -> Visitor | None:
         if authorization[:7].lower() != b"bearer ":
             return "open" if self.open else None
         token = authorization[7:].strip()
         if hmac.compare_digest(token, self._admin_token):
-            return ADMIN
+            return Admin.ADMIN
         try:
             client = self._client_of(token.decode("ascii"))
         except UnicodeDecodeError:

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from urllib.parse import unquote
 
 from callboard.core.errors import CallboardError
-from callboard.engine.gateway.access import ADMIN, Access
+from callboard.engine.gateway.access import Access, Admin, Visitor
 from callboard.engine.gateway.http import Headers, HttpScope, Receive, Reply, Send, error_reply, respond, respond_error
 from callboard.engine.gateway.mcp import Begun, McpEndpoint
 from callboard.engine.policy.callers import PERSON, Caller, Policies
@@ -91,13 +91,13 @@ class GatewayApp:
             return None
         try:
             headers = self._checked_headers(scope)
-            client = self._access.caller(headers.get(b"authorization"))
-            if client is None:
+            visitor = self._access.caller(headers.get(b"authorization"))
+            if visitor is None:
                 return None
-            caller = self._admit(client, target)
+            caller = self._admit(visitor, target)
         except CallboardError:
             return None
-        self._on_caller(client)
+        self._on_caller(caller.client)
         try:
             return self._mcp.begin(target.server, caller, headers, body)
         except CallboardError as error:
@@ -138,11 +138,11 @@ class GatewayApp:
         if path == CALLBACK_PATH and self._callback is not None:
             await self._come_back(scope, send)
             return
-        client = self._access.caller(headers.get(b"authorization"))
+        visitor = self._access.caller(headers.get(b"authorization"))
         target = find_target(path)
         if target is None and not path.startswith(API_PREFIX + "/"):
             raise CallboardError("not-found", f"There is nothing at {path}.")
-        if client is None or (target is None and client != ADMIN):
+        if visitor is None or (target is None and visitor is not Admin.ADMIN):
             await respond_error(
                 send, CallboardError("unauthorized", "A valid bearer token is needed."), headers=_CHALLENGE
             )
@@ -150,16 +150,16 @@ class GatewayApp:
         if target is None:
             await self._control(scope, path, receive, send)
             return
-        caller = self._admit(client, target)
-        self._on_caller(client)
+        caller = self._admit(visitor, target)
+        self._on_caller(caller.client)
         if target.tool:
             await self._mcp.plain(scope["method"], target.server, target.tool, caller, headers, receive, send)
         else:
             await self._mcp(scope["method"], target.server, caller, headers, receive, send)
 
-    def _admit(self, client: str, target: Target) -> Caller:
+    def _admit(self, visitor: Visitor, target: Target) -> Caller:
         """Who calls at an endpoint, if it may use anything there; what is denied is so before it is looked for."""
-        caller = self._policies.caller(PERSON if client == ADMIN else client, target.profile)
+        caller = self._policies.caller(PERSON if visitor is Admin.ADMIN else visitor, target.profile)
         if target.server:
             if not caller.may_use(target.server):
                 raise denied(caller)

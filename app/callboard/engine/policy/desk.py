@@ -17,14 +17,13 @@ from callboard.api.policy_schema import (
 )
 from callboard.api.schema import Check, RosterEdit
 from callboard.core.errors import CallboardError
-from callboard.core.policy_shapes import ASK_WORDS, DefaultPolicy, Rules
+from callboard.core.policy_shapes import ASK_WORDS, DEFAULT_CLIENT, DefaultPolicy, Rules
 from callboard.engine.gateway.clients import ClientTokens
 from callboard.engine.policy.approvals import Approval
 from callboard.engine.policy.callers import PERSON, Policies
 from callboard.engine.policy.questions import Choice, Question, Questions
 from callboard.engine.roster_file import RosterFile
 
-DEFAULT: Final = "default"  # stands for every client without rules of its own
 CLIENTS: Final = "clients"
 PROFILES: Final = "profiles"
 _OWN_NAMES: Final = {
@@ -124,8 +123,6 @@ class PolicyDesk:
 
     async def save_client(self, client: str, entry: dict[str, Any], revision: str) -> RosterEdit:
         """Give a client what the roster shall say of it; one that it did not know gets a token."""
-        if client == DEFAULT:
-            raise CallboardError("name-taken", f'"{DEFAULT}" stands for all clients without rules of their own.')
         return await self._file.save_item(CLIENTS, client, entry, revision=revision)
 
     async def reset_client(self, client: str, revision: str) -> RosterEdit:
@@ -154,7 +151,7 @@ class PolicyDesk:
         ``client`` "default" changes the default itself.
         """
         sections, settings = self._file.roster.sections, self._file.roster.settings
-        if client == DEFAULT:
+        if client == DEFAULT_CLIENT:
             policy = dict(sections.get("", {}).get("policy") or {})
             return await self.save_policy(_with_rules(policy, settings.policy, edit), "")
         self._check_client(client)

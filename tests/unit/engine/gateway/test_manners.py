@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from callboard.core.errors import CallboardError
+from callboard.core.policy_shapes import ClientEntry, DefaultPolicy, Rules
 from callboard.core.protocol import META_CAPABILITIES, META_VERSION, MODERN
 from callboard.engine.gateway import http as gateway_http
 from callboard.engine.gateway import mcp
@@ -144,6 +145,18 @@ async def test_the_control_api_wants_the_admin_and_no_client(empty: TestGateway)
         for token, status in (("token-a", 401), ("admin-token", 404)):
             answer = await http.get(f"{empty.url}/api/v1/status", headers={"authorization": f"Bearer {token}"})
             assert answer.status_code == status
+
+
+async def test_a_client_that_is_called_admin_is_none(tmp_path: Path) -> None:
+    clients = {"token-admin": "admin", "token-other": "Admin.ADMIN"}
+    denied = {name: ClientEntry(policy=Rules()) for name in clients.values()}
+    async with gateway(tmp_path, "one", clients=clients) as front, httpx2.AsyncClient(trust_env=False) as http:
+        front.relay.policies.configure(DefaultPolicy(), denied, {})
+        for token in clients:
+            headers = {"authorization": f"Bearer {token}"}
+            assert (await http.get(f"{front.url}/api/v1/roster", headers=headers)).status_code == 401
+            answer = await http.post(f"{front.url}/servers/one/mcp", json=rpc("ping"), headers=headers)
+            assert (answer.status_code, answer.json()["code"]) == (403, "policy-denied")
 
 
 # ---- what may be sent
