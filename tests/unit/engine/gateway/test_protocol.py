@@ -1,6 +1,7 @@
 """HTTP/1.1 on the wire: what comes in pieces, several requests at once, and how connections end."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from callboard.engine.gateway.http import Reply
 from callboard.engine.gateway.mcp import McpEndpoint
 from callboard.engine.gateway.protocol import GatewayProtocol
-from tests.support.gateway import TestGateway, gateway
+from tests.support.gateway import TestGateway, gateway, until
 
 PING = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}'
 PONG = b'{"jsonrpc":"2.0","id":%d,"result":{}}'
+LARGE = (b"x" * 8_000_000, b"y" * 8_000_000)
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -22,6 +25,20 @@ async def front(tmp_path: Path) -> AsyncIterator[TestGateway]:
     """A gateway with a server ``one`` that does not run: it answers pings itself."""
     async with gateway(tmp_path, "one") as made:
         yield made
+
+
+@pytest.fixture
+def connected(monkeypatch: pytest.MonkeyPatch) -> list[GatewayProtocol]:
+    """The connections that are made, oldest first."""
+    found: list[GatewayProtocol] = []
+    connect: Callable[..., None] = GatewayProtocol.connection_made
+
+    def note(protocol: GatewayProtocol, transport: asyncio.Transport) -> None:
+        connect(protocol, transport)
+        found.append(protocol)
+
+    monkeypatch.setattr(GatewayProtocol, "connection_made", note)
+    return found
 
 
 @asynccontextmanager
@@ -129,16 +146,8 @@ async def test_a_failure_of_ours_is_told_and_ends_the_connection(
 
 
 async def test_an_idle_connection_is_closed_and_a_used_one_is_not(
-    front: TestGateway, monkeypatch: pytest.MonkeyPatch
+    front: TestGateway, connected: list[GatewayProtocol]
 ) -> None:
-    connected: list[GatewayProtocol] = []
-    connect: Callable[..., None] = GatewayProtocol.connection_made
-
-    def note(protocol: GatewayProtocol, transport: asyncio.Transport) -> None:
-        connect(protocol, transport)
-        connected.append(protocol)
-
-    monkeypatch.setattr(GatewayProtocol, "connection_made", note)
     async with connection(front) as (reader, writer):
         writer.write(request(PING % 1))
         await answer(reader)
@@ -148,3 +157,35 @@ async def test_an_idle_connection_is_closed_and_a_used_one_is_not(
         connected[0].timeout_keep_alive = 0
         connected[0]._look_if_idle()
         assert await reader.read() == b""
+
+
+async def test_a_large_answer_that_nobody_reads_holds_its_connection_back(
+    front: TestGateway, connected: list[GatewayProtocol], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(McpEndpoint, "begin", lambda *_: Reply(200, LARGE))
+    async with connection(front) as (reader, writer):
+        writer.transport.pause_reading()  # type: ignore[attr-defined]  # a ReadTransport
+        writer.write(request(PING % 1))
+        await until(lambda: connected and connected[0].flow.write_paused)
+        writer.transport.resume_reading()  # type: ignore[attr-defined]
+        assert (await answer(reader))[2] == b"".join(LARGE)
+        await until(lambda: not connected[0].flow.write_paused)
+
+
+async def test_an_answer_to_a_client_that_is_just_gone_leaves_the_next_connections_alone(
+    front: TestGateway, connected: list[GatewayProtocol], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def begin(*_: Any) -> Reply:
+        connected[0].transport.abort()  # as when a reset is seen in the turn of the loop in which the answer comes
+        return Reply(200, LARGE)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(McpEndpoint, "begin", begin)
+        async with connection(front) as (reader, writer):
+            writer.write(request(PING % 1))
+            with contextlib.suppress(ConnectionResetError):
+                await reader.read()
+    for _ in range(3):  # of which one has the descriptor of the lost one
+        async with connection(front) as (reader, writer):
+            writer.write(request(PING % 2))
+            assert (await answer(reader))[2] == PONG % 2
