@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 
 from callboard.core.errors import CallboardError
+from callboard.engine.masking import Masking
 from callboard.engine.tasks import spawn
 from callboard.system.file_lock import FileLock
 from callboard.system.memory import keep_freed_memory
@@ -32,12 +33,13 @@ def main(*, with_screen: bool = False) -> int:
     paths = find_paths()
     try:
         _make_folders(paths)
-        _log_to(paths)
+        masking = Masking()
+        _log_to(paths, masking.mask_log)
         with FileLock(paths.engine_lock) as lock:
             if not lock.held:
                 raise CallboardError("engine-running", "An engine is running already.")
             with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-                return runner.run(_run(paths, with_screen=with_screen))
+                return runner.run(_run(paths, masking, with_screen=with_screen))
     except CallboardError as error:
         _say(f"callboard: {error.message}\n  {error.fix}")
         return 1
@@ -65,11 +67,11 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-async def _run(paths: Paths, *, with_screen: bool) -> int:
+async def _run(paths: Paths, masking: Masking, *, with_screen: bool) -> int:
     from callboard.api.server import ControlServer
     from callboard.engine.engine import Engine
 
-    engine = Engine(paths)
+    engine = Engine(paths, masking)
     _take_signals(engine.ask_to_quit)
     sys.setswitchinterval(0.0005)  # the loop must not wait five milliseconds for the thread that writes the call log
     await engine.start(ControlServer(engine))
@@ -109,18 +111,31 @@ def _take_signals(on_signal: Callable[[], None]) -> None:
             signal.signal(number, lambda _number, _frame: loop.call_soon_threadsafe(on_signal))
 
 
-def _log_to(paths: Paths) -> None:
+def _log_to(paths: Paths, mask: Callable[[str], str]) -> None:
+    """Write a log of what we do and of what libraries complain of: what they tell besides has whole addresses in it."""
     root = logging.getLogger()
-    root.setLevel(logging.INFO)
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    root.setLevel(logging.WARNING)
+    logging.getLogger("callboard").setLevel(logging.INFO)
     handler: logging.Handler
     try:
         handler = _LogFile(paths.logs / "engine.log", maxBytes=1024 * 1024, backupCount=3, encoding="utf-8")
     except OSError as error:
         _say(f"callboard: the engine's log cannot be written: {error}")
         handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(_MaskingFormatter(mask))
     root.addHandler(handler)
+
+
+class _MaskingFormatter(logging.Formatter):
+    """Makes a record's text, tracebacks included, without the secrets in it. Any thread."""
+
+    def __init__(self, mask: Callable[[str], str]) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+        self._mask = mask
+
+    def format(self, record: logging.LogRecord) -> str:
+        """See logging.Formatter."""
+        return self._mask(super().format(record))
 
 
 class _LogFile(logging.handlers.RotatingFileHandler):

@@ -11,11 +11,13 @@ from urllib.parse import quote
 
 import pytest
 
+from callboard.api.registry_schema import BundleRequest
 from callboard.api.schema import EntryEdit, Event
 from callboard.core.errors import CallboardError
 from tests.support.engine import FIXTURE, EngineProcess, entry
 from tests.support.mcp_client import mcp_client, text_of
 from tests.support.processes import odd_server
+from tests.support.registry_server import RegistryServer
 
 VALUE = "tr0ub4dor&3/\u00fc horse"
 SPELLINGS = (
@@ -141,3 +143,19 @@ async def test_an_error_that_quotes_a_value_is_masked(callboard_home: Path) -> N
         assert VALUE not in caught.value.message
         await engine.stop()
         assert files_with_value(callboard_home) == []
+
+
+async def test_the_engines_log_has_no_address_with_what_it_carries(callboard_home: Path) -> None:
+    environment = {"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring", "K": "query-of-the-remote"}
+    async with RegistryServer([]) as site:
+        remote = {"url": f"{site.url}/mcp?key=${{env:K}}", "start": "at-launch"}
+        async with EngineProcess(callboard_home, {"one": remote}, environment=environment) as engine:
+            await engine.wait_for_view("one", lambda view: view.error_code != "")
+            place = site.url.removeprefix("http://")
+            with pytest.raises(CallboardError):
+                await engine.client.open_bundle(BundleRequest(url=f"http://user:pass-word@{place}/x.mcpb?sig=signed"))
+            assert {"/mcp", "/x.mcpb"} <= {seen.path for seen in site.seen}
+            await engine.stop()
+            log = (engine.paths.logs / "engine.log").read_text(encoding="utf-8")
+            assert "callboard.engine: listening on http://127.0.0.1:" in log
+            assert not [said for said in ("query-of-the-remote", "pass-word", "signed", "httpx2") if said in log]

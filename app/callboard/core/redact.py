@@ -43,6 +43,10 @@ _ALWAYS = (
     ("bearer", _BEARER),
     ("@", _USERINFO),
 )
+_ADDRESS = re.compile(
+    r"(?P<start>\b[a-z][a-z0-9+.-]{1,30}://)(?P<user>[^/\s?#@\"'<>]*@)?(?P<place>[^\s?#\"'<>]*)(?P<rest>[?#][^\s\"'<>]+)?",
+    re.I,
+)
 _is_secret_name = functools.lru_cache(maxsize=2048)(is_secret_name)
 
 
@@ -104,6 +108,20 @@ class Redactor:
             if needed in lowered:
                 text = pattern.sub(_masked, text)
         return text
+
+
+def mask_addresses(text: str) -> str:
+    """``text`` with what addresses carry beside the place itself masked: user, password, query and fragment.
+
+    For texts in which nothing of that is needed: any of it may be a secret, whatever its name.
+    """
+    return _ADDRESS.sub(_masked_address, text) if "://" in text else text
+
+
+def _masked_address(match: re.Match[str]) -> str:
+    user = f"{MASK}@" if match["user"] else ""
+    rest = match["rest"][0] + MASK if match["rest"] else ""
+    return match["start"] + user + match["place"] + rest
 
 
 def _names_secrets(lowered: bytes) -> bool:

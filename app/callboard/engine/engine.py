@@ -88,7 +88,8 @@ WINDOW_SECONDS = 8.0  # in which a window that starts, or lost its connection, c
 class Engine:
     """See the module. :meth:`start` and :meth:`stop` once each; the rest in between."""
 
-    def __init__(self, paths: Paths) -> None:
+    def __init__(self, paths: Paths, masking: Masking) -> None:
+        """``masking`` learns what must show nowhere, the engine's log included."""
         self.paths = paths
         self.bus = Bus()
         self._publisher = Publisher(self.bus, self.view, self._known_view)
@@ -97,7 +98,7 @@ class Engine:
         self._admin_token = secrets.token_urlsafe(32)
         clients = load_clients()
         self._tokens = ClientTokens(paths.clients_file, clients.ids, lambda: self._access.forget())
-        self._masking = Masking()
+        self._masking = masking
         self.output = OutputLog(paths.logs, self._publisher.lines, on_problem=self._publisher.engine_changed)
         self.secrets = SecretStore(paths.state, on_change=self._on_secrets)
         self.roster_file = RosterFile(paths.roster, resource("starter-roster.yaml"), self._on_roster)

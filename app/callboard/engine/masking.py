@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from callboard.core.redact import Redactor
+from callboard.core.redact import Redactor, mask_addresses
 
 NEWEST: Final = 32  # values that are kept of a source which changes them again and again
 SMALL: Final = 2048  # bytes up to which looking for names costs a few microseconds
@@ -47,3 +47,7 @@ class Masking:
     def mask_text(self, text: str) -> str:
         """A line with the values masked."""
         return self._redactor.text(text)
+
+    def mask_log(self, text: str) -> str:
+        """A record of the engine's own log: as a line, and of addresses only the place is left."""
+        return mask_addresses(self._redactor.text(text))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callboard.core.redact import _STEMS, MASK, Redactor, _names_secrets
+from callboard.core.redact import _STEMS, MASK, Redactor, _names_secrets, mask_addresses
 
 SECRET = '>>?>>?p@ss/wörd+"1\\2" tail'
 PEM = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEF\nAASCBKcwggSjAgEAAoIBAQ==\n-----END PRIVATE KEY-----\n"
@@ -149,3 +149,18 @@ def test_known_values_alone_are_masked_in_large_payloads() -> None:
 @pytest.mark.parametrize("stem", _STEMS)
 def test_every_stem_is_looked_for_in_payloads(stem: str) -> None:
     assert _names_secrets(f"a {stem} b".encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("GET https://h.example/a/b?x=1&y=2 failed", "GET https://h.example/a/b?*** failed"),
+        ("'http://user:pass@h:80/x.mcpb?sig=abc#part'", "'http://***@h:80/x.mcpb?***'"),
+        ("at https://token@h/ and wss://h#token", "at https://***@h/ and wss://h#***"),
+        ("postgresql+psycopg://u:p%40@h/d", "postgresql+psycopg://***@h/d"),
+        ("https://h/a@b?c", "https://h/a@b?***"),
+        ("listening on http://127.0.0.1:4470; what? a://b", "listening on http://127.0.0.1:4470; what? a://b"),
+    ],
+)
+def test_of_addresses_only_the_place_is_left(text: str, masked: str) -> None:
+    assert mask_addresses(text) == masked
