@@ -3,7 +3,19 @@
 import pytest
 from PySide6.QtCore import QSettings
 from PySide6.QtGui import QColor, QPalette
-from PySide6.QtWidgets import QApplication, QToolButton
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QComboBox,
+    QLineEdit,
+    QPlainTextEdit,
+    QRadioButton,
+    QSpinBox,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
 
 from callboard.core.health import Severity
 from callboard.ui.icons import Icons
@@ -53,6 +65,10 @@ class TestContrast:
     def test_selected_text_is_legible(self, table: dict[Token, str]) -> None:
         assert contrast(table[Token.ON_ACCENT], table[Token.ACCENT]) >= 4.5
 
+    @pytest.mark.parametrize("ground", [Token.WINDOW, Token.BASE])
+    def test_outlines_can_be_seen(self, table: dict[Token, str], ground: Token) -> None:
+        assert contrast(table[Token.OUTLINE], table[ground]) >= 3.0
+
     def test_disabled_text_can_still_be_read(self, table: dict[Token, str]) -> None:
         assert contrast(table[Token.DISABLED], table[Token.WINDOW]) >= 3.0
 
@@ -77,6 +93,26 @@ def test_choice_changes_palette_and_colours_at_once(theme: Theme, qapp: QApplica
     assert not theme.dark
     assert qapp.palette().color(QPalette.ColorRole.Window) == QColor(LIGHT[Token.WINDOW])
     assert told == [True, False]
+
+
+@pytest.mark.parametrize("choice", [ThemeChoice.LIGHT, ThemeChoice.DARK])
+@pytest.mark.parametrize("kind", [QCheckBox, QRadioButton, QLineEdit, QPlainTextEdit, QSpinBox, QComboBox])
+def test_outlines_are_painted_so_that_they_can_be_seen(
+    theme: Theme, qtbot: QtBot, choice: ThemeChoice, kind: type[QWidget]
+) -> None:
+    theme.set_choice(choice)
+    page = QWidget()
+    qtbot.addWidget(page)
+    widget = kind()
+    QVBoxLayout(page).addWidget(widget)
+    page.resize(200, 120)
+    image = page.grab().toImage()
+    row = widget.geometry().center().y()
+    left = [image.pixelColor(x, row).name() for x in range(widget.x() + 6)]
+    table = DARK if choice is ThemeChoice.DARK else LIGHT
+    assert left[0] == table[Token.WINDOW]
+    assert max(contrast(color, table[Token.WINDOW]) for color in left) >= 3.0
+    assert max(contrast(color, table[Token.BASE]) for color in left) >= 3.0
 
 
 def test_choice_is_kept_for_the_next_start(theme: Theme, qapp: QApplication, settings: QSettings) -> None:

@@ -24,7 +24,8 @@ class Token(StrEnum):
     BASE = "base"  # lists, tables, editors
     ALTERNATE = "alternate"  # every other row
     BUTTON = "button"
-    BORDER = "border"
+    BORDER = "border"  # lines between things
+    OUTLINE = "outline"  # around what can be filled in, checked or pressed
     TEXT = "text"
     MUTED = "muted"  # second lines, units, placeholders
     DISABLED = "disabled"
@@ -50,6 +51,7 @@ LIGHT: dict[Token, str] = {
     Token.ALTERNATE: "#f9f9fb",
     Token.BUTTON: "#fdfdfe",
     Token.BORDER: "#d4d5dc",
+    Token.OUTLINE: "#7a7d89",
     Token.TEXT: "#1d1f26",
     Token.MUTED: "#5a5e6b",
     Token.DISABLED: "#868a96",
@@ -75,6 +77,7 @@ DARK: dict[Token, str] = {
     Token.ALTERNATE: "#292a31",
     Token.BUTTON: "#33353d",
     Token.BORDER: "#41434d",
+    Token.OUTLINE: "#7d818e",
     Token.TEXT: "#e9eaee",
     Token.MUTED: "#a6aab7",
     Token.DISABLED: "#80848f",
@@ -101,6 +104,20 @@ SEVERITY_TOKENS: dict[Severity, tuple[Token, Token]] = {
     Severity.ATTENTION: (Token.ATTENTION, Token.ATTENTION_SOFT),
     Severity.FAILED: (Token.FAILED, Token.FAILED_SOFT),
 }
+
+
+# Fusion takes an outline as a darker shade of the widget's own Window colour, whatever the other roles say. These
+# classes never fill themselves with that colour, so it can be chosen for the sake of the outline.
+_OUTLINED = (
+    "QAbstractButton",
+    "QAbstractItemView",
+    "QAbstractSpinBox",
+    "QComboBox",
+    "QLineEdit",
+    "QPlainTextEdit",
+    "QTextEdit",
+)
+_FUSION_SHADE = 140  # percent, of QColor.darker()
 
 
 class Theme(QObject):
@@ -203,6 +220,14 @@ class Theme(QObject):
         )
         if any(wanted.color(role) != present.color(role) for role in roles):
             self._app.setPalette(wanted)
+            self._draw_outlines(wanted)
+
+    def _draw_outlines(self, palette: QPalette) -> None:
+        outlined = QPalette(palette)
+        outlined.setColor(QPalette.ColorRole.Window, self.color(Token.OUTLINE).lighter(_FUSION_SHADE))
+        for name in _OUTLINED:
+            self._app.setPalette(outlined, name)
+        self._app.setPalette(palette, "QHeaderView")  # an item view that does fill itself
 
 
 def build_palette(colors: dict[Token, str]) -> QPalette:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 
 from PySide6.QtCore import QCoreApplication, QTimer
-from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtGui import QHideEvent, QPalette, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -87,7 +87,8 @@ class AgentBox(QFrame):
         layout.setContentsMargins(12, 10, 12, 12)
         layout.addLayout(top)
         layout.addWidget(table)
-        self.setFrameShape(QFrame.Shape.StyledPanel)
+        self.setFrameStyle(QFrame.Shape.Box | QFrame.Shadow.Plain)
+        self.setForegroundRole(QPalette.ColorRole.Mid)
 
     def show_server(self, view: ServerView) -> None:
         """Show a server, or its new state."""

@@ -3,6 +3,7 @@
 from time import time
 
 from PySide6.QtCore import QCoreApplication
+from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout
 
 from callboard.api.schema import HealthView, ServerView
@@ -52,7 +53,8 @@ class HealthBox(QFrame):
         layout.setContentsMargins(12, 10, 12, 12)
         layout.addLayout(top)
         layout.addWidget(self._message)
-        self.setFrameShape(QFrame.Shape.StyledPanel)
+        self.setFrameStyle(QFrame.Shape.Box | QFrame.Shadow.Plain)
+        self.setForegroundRole(QPalette.ColorRole.Mid)
 
     def show_server(self, view: ServerView) -> None:
         """Show a server, or its new state."""

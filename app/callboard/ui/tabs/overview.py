@@ -4,7 +4,7 @@ import shlex
 from time import time
 
 from PySide6.QtCore import QCoreApplication, Qt, QTimer
-from PySide6.QtGui import QFontDatabase, QHideEvent, QShowEvent
+from PySide6.QtGui import QFontDatabase, QHideEvent, QPalette, QShowEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -174,7 +174,8 @@ class _ExitBox(QFrame):
         layout.setContentsMargins(12, 10, 12, 12)
         layout.addLayout(top)
         layout.addWidget(self._lines)
-        self.setFrameShape(QFrame.Shape.StyledPanel)
+        self.setFrameStyle(QFrame.Shape.Box | QFrame.Shadow.Plain)
+        self.setForegroundRole(QPalette.ColorRole.Mid)
         self.hide()
 
     def show_exit(self, view: ServerView) -> None:
