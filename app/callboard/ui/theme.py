@@ -226,8 +226,8 @@ class Theme(QObject):
         outlined = QPalette(palette)
         outlined.setColor(QPalette.ColorRole.Window, self.color(Token.OUTLINE).lighter(_FUSION_SHADE))
         for name in _OUTLINED:
-            self._app.setPalette(outlined, name)
-        self._app.setPalette(palette, "QHeaderView")  # an item view that does fill itself
+            self._app.setPalette(outlined, name)  # type: ignore[arg-type]  # takes the name as str, whatever the stub says
+        self._app.setPalette(palette, "QHeaderView")  # type: ignore[arg-type]  # an item view that does fill itself
 
 
 def build_palette(colors: dict[Token, str]) -> QPalette:
