@@ -382,11 +382,13 @@ class CallLog:
                 return
 
     def _write(self, batch: _Batch) -> list[CallView]:
+        # the batch in which a call began may have come late enough to hold its end as well
+        records = [record for record in batch.records if not record.finished]
         try:
-            rows = self._store.write([stored(record, self._redact, self._limits) for record in batch.records])
+            rows = self._store.write([stored(record, self._redact, self._limits) for record in records])
         except Exception:
             # the engine serves calls with or without their log
-            log.exception("A batch of %d calls was not logged", len(batch.records))
+            log.exception("A batch of %d calls was not logged", len(records))
             return []
         if not self.wanted or self._on_calls is None:
             return []

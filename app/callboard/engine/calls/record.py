@@ -49,6 +49,7 @@ class CallRecord:
         "duration_ms",
         "error",
         "error_type",
+        "finished",
         "id",
         "kept",
         "method",
@@ -82,6 +83,7 @@ class CallRecord:
         self.result: bytes | memoryview | None = None
         self.cut = False  # a payload was left out because the disk did not keep up
         self.kept: asyncio.Event | None = None  # set once its end stands in the log, where answers wait for that
+        self.finished = False  # the thread has made a row of it with its end
         self.queued = 0  # number of the batch that it is in
 
 

@@ -16,6 +16,7 @@ def stored(record: CallRecord, redact: Redact, limits: Limits) -> Row:
     record.arguments = None
     if ended:
         record.result = None
+        record.finished = True
     tool = record.tool[:NAME]
     if record.method == "resources/read":  # a URI may bear a credential
         tool = _masked(tool, redact)

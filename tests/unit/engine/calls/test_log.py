@@ -99,6 +99,23 @@ async def test_secret_is_masked_wherever_the_cut_falls(open_log: OpenLog, at: in
         assert len(kept) <= 1000
 
 
+async def test_call_that_ended_before_its_beginning_was_written_keeps_its_result(open_log: OpenLog) -> None:
+    disk_works = threading.Event()
+
+    def redact(data: bytes) -> bytes:
+        disk_works.wait(60)
+        return data
+
+    told: list[CallView] = []
+    async with open_log(redact, limits=Limits(batch=1), on_calls=told.extend) as log:  # each change is a batch
+        echo(log)
+        late = echo(log)
+        disk_works.set()
+        call = await log.detail(late)
+    assert (call.status, call.arguments, call.result) == ("completed", ARGUMENTS.decode(), RESULT.decode())
+    assert [(view.id, view.status) for view in told if view.id == late] == [(late, "completed")]
+
+
 async def test_error_and_uri_are_redacted_and_told_redacted(open_log: OpenLog) -> None:
     told: list[CallView] = []
     async with open_log(lambda data: data.replace(b"hunter2", b"***"), on_calls=told.extend) as log:
