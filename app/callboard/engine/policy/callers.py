@@ -48,6 +48,12 @@ class Caller:
         self._servers.clear()
         self._verdicts.clear()
 
+    @property
+    def decides_by_definition(self) -> bool:
+        """Whether the verdict of a tool may be another one once its definition is."""
+        rules = self._policy.rules
+        return rules.read_only or (bool(rules.ask) and not self.is_person)
+
     def verdict(self, kind: ItemKind, server: str, name: str) -> Verdict:
         """What becomes of a call now; what the person has allowed for good is allowed."""
         key = (kind, server, name)

@@ -107,6 +107,7 @@ class Catalogue:
         self._read_at: dict[str, float] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
         self._wanted: dict[str, set[Kind]] = {}
+        self._tools_read: dict[str, asyncio.Event] = {}  # set once the newest connection was asked for its tools
 
     def offer(self, server: str) -> Offer:
         """What a server offers, the last known if it is not running."""
@@ -139,12 +140,15 @@ class Catalogue:
         if task is not None:
             task.cancel()
         self._wanted.pop(server, None)
+        self._tools_were_read(server)
+        self._tools_read.pop(server, None)
         if self._folder is not None:
             self._file(server).unlink(missing_ok=True)
 
     def ended(self, server: str) -> None:
         """The server stopped: its lists are now the last known ones."""
         self._upstreams.pop(server, None)
+        self._tools_were_read(server)
         if server in self._offers:
             self._offers[server].cached = True
 
@@ -156,6 +160,9 @@ class Catalogue:
         pause = 0.0
         if self._upstreams.get(server) is upstream:
             pause = self._read_at.get(server, 0.0) + AGAIN_SECONDS - time.monotonic()
+        else:
+            self._tools_were_read(server)  # of the connection before
+            self._tools_read[server] = asyncio.Event()
         self._upstreams[server] = upstream
         self._wanted.setdefault(server, set()).update(kinds)
         if server not in self._running:
@@ -169,6 +176,19 @@ class Catalogue:
         """Return once no reading of the server's lists runs."""
         while (task := self._running.get(server)) is not None:
             await asyncio.wait([task])
+
+    def is_current(self, server: str) -> bool:
+        """True if the server is connected, and its tools are those that it has named on this connection."""
+        return server in self._upstreams and self._tools_read[server].is_set()
+
+    async def tools_read(self, server: str) -> None:
+        """Return once a connected server was asked for its tools, or its connection has ended."""
+        if server in self._tools_read:
+            await self._tools_read[server].wait()
+
+    def _tools_were_read(self, server: str) -> None:
+        if server in self._tools_read:
+            self._tools_read[server].set()
 
     async def close(self) -> None:
         """Stop all readings."""
@@ -190,6 +210,8 @@ class Catalogue:
                 for kind in KINDS:
                     if kind in wanted and not upstream.closed.done():
                         await self._read_kind(server, upstream, kind)
+                        if kind is TOOLS and self._upstreams.get(server) is upstream:
+                            self._tools_were_read(server)
                 self._read_at[server] = time.monotonic()
                 self.offer(server).cached = upstream.closed.done()
                 self._on_read(server)
@@ -197,6 +219,7 @@ class Catalogue:
         finally:
             if self._running.get(server) is asyncio.current_task():
                 del self._running[server]
+                self._tools_were_read(server)
 
     async def _read_kind(self, server: str, upstream: Upstream, kind: Kind) -> None:
         offer = self.offer(server)

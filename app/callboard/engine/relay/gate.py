@@ -95,6 +95,7 @@ class Gate:
 
     def ask(self, exchange: Exchange, server: str, own: str, verdict: Verdict, proceed: Callable[[], None]) -> None:
         """Ask the person whether a call may be made; ``proceed`` makes it. Meanwhile the connection is kept alive."""
+        exchange.deadline = exchange.expires = 0.0  # the person's time is not the server's
         task = spawn(self._ask(exchange, server, own, verdict, proceed), name=f"ask for {server}.{own}")
         self._asking[exchange] = task
 
@@ -140,9 +141,11 @@ class Gate:
         """Keep a denied call in the call log, with the reason that the client is not told."""
         if exchange.method in LOGGED:
             log, arguments = self._relay.call_log, exchange.params.get("arguments", Raw(b""))
-            record = log.begin(exchange.client, server, exchange.method, own, memoryview(arguments))
-            if self._relay.tracing is not None:
-                self._relay.tracing.begin(exchange, record, exchange.params)
+            record, exchange.record = exchange.record, None
+            if record is None:
+                record = log.begin(exchange.client, server, exchange.method, own, memoryview(arguments))
+                if self._relay.tracing is not None:
+                    self._relay.tracing.begin(exchange, record, exchange.params)
             log.end(record, "failed", None, f"Denied: {own} {verdict.reason}", "policy-denied")
 
 

@@ -135,6 +135,7 @@ class Relay:
     def forget(self, name: str) -> None:
         """The server was taken out of the roster: what is remembered of it goes too."""
         self.catalogue.forget(name)
+        self.policies.forget()
 
     def connected(self, name: str, upstream: Upstream) -> None:
         """A server is ready."""
@@ -201,8 +202,19 @@ class Relay:
             session.served[kind.name] = hash(items)
         exchange.complete(Answer(result=list_result(kind, items, modern=exchange.modern)))
 
-    def submit(self, scope: str, exchange: Exchange, session: Session | None, *, waited: bool = False) -> None:
-        """Route a client's request to its server; everything else happens on the exchange."""
+    def submit(
+        self,
+        scope: str,
+        exchange: Exchange,
+        session: Session | None,
+        *,
+        waited: bool = False,
+        looked: bool = False,
+    ) -> None:
+        """Route a client's request to its server; everything else happens on the exchange.
+
+        ``waited``: for lists that are read for the first time. ``looked``: at the tools as they are in this run.
+        """
         self.watch.add(exchange)
         method, caller = exchange.method, exchange.caller
         try:
@@ -227,6 +239,12 @@ class Relay:
                 proceed = partial(self._send, link, exchange, params, shown, session)
                 self.gate.ask(exchange, link.name, shown, verdict, proceed)
                 return
+        by_definition = method == "tools/call" and caller.decides_by_definition
+        if by_definition and not looked and not self.catalogue.is_current(link.name):
+            self._log_begin(exchange, link.name, params, shown)
+            self._limit(exchange, link.name)
+            spawn(self._submit_when_current(link.name, scope, exchange, session), name=f"look at {link.name}")
+            return
         self._send(link, exchange, params, shown, session)
 
     def _refuse(self, exchange: Exchange, error: RpcError) -> None:
@@ -294,6 +312,20 @@ class Relay:
         if not exchange.done:
             self.submit(scope, exchange, session, waited=True)
 
+    async def _submit_when_current(self, server: str, scope: str, exchange: Exchange, session: Session | None) -> None:
+        """What is known of the tool is of an earlier run: start the server, and decide by what it says now."""
+        try:
+            await self.servers.upstream(server)
+            await self.catalogue.tools_read(server)
+            link = self.links.get(server)
+            if link is not None and link.upstream is None:
+                raise CallboardError("server-not-ready", f"{server} ended while its tools were read.")
+        except CallboardError as error:
+            exchange.fail(error)
+            return
+        if not exchange.done:
+            self.submit(scope, exchange, session, waited=True, looked=True)
+
     def link_for(self, link: ServerLink, exchange: Exchange, session: Session | None) -> ServerLink:
         """The link that a client's messages go to: a private one where the server's processes are not shared."""
         sharing = self.servers.sharing(link.name)
@@ -310,18 +342,20 @@ class Relay:
 
     def _begin(self, exchange: Exchange, link: ServerLink, params: Params, shown: str) -> None:
         exchange.link = link
-        limit = self.servers.time_limit(link.name)
+        self._limit(exchange, link.name)
+        self._log_begin(exchange, link.name, params, shown)
+        self.servers.touch(link.name)
+
+    def _limit(self, exchange: Exchange, server: str) -> None:
+        limit = self.servers.time_limit(server)
         if limit:
             now = exchange.started if not exchange.agreed else time.monotonic()
             exchange.time_limit = limit
             exchange.deadline = now + limit
             exchange.expires = now + 10 * limit
-        if exchange.record is None:
-            self._log_begin(exchange, link.name, params, shown)
-        self.servers.touch(link.name)
 
     def _log_begin(self, exchange: Exchange, server: str, params: Params, shown: str) -> None:
-        if exchange.method in LOGGED:
+        if exchange.method in LOGGED and exchange.record is None:
             arguments = params.get("arguments", _NONE)
             record = exchange.record = self.call_log.begin(
                 exchange.client, server, exchange.method, shown, memoryview(arguments)

@@ -15,7 +15,19 @@ from callboard.engine.policy import questions as questions_module
 from callboard.engine.policy.approvals import Approvals
 from callboard.engine.policy.questions import Choice, Question
 from callboard.engine.relay.exchange import Watch
-from tests.support.gateway import LegacyClient, ModernClient, TestGateway, gateway, in_background, text_of, until
+from callboard.engine.upstream.base import Upstream
+from tests.support.gateway import (
+    FIXTURE,
+    LegacyClient,
+    ModernClient,
+    TestGateway,
+    gateway,
+    in_background,
+    python,
+    stdio,
+    text_of,
+    until,
+)
 
 
 @pytest.fixture
@@ -103,6 +115,55 @@ async def test_an_approval_lapses_with_the_tools_definition(front: TestGateway) 
     catalogue.offer("one").definitions = changed
     policies.forget()
     assert policies.caller("a").verdict("tool", "one", "raw").effect == "ask"
+
+
+async def start_on_demand(front: TestGateway, *options: str) -> None:
+    """The server is stopped; a call starts it, with these options."""
+    await front.servers.ready["one"].close()
+    await front.lose("one")
+    plainly = front.servers.upstream
+
+    async def upstream(name: str) -> Upstream:
+        if name not in front.servers.ready:
+            made = stdio(front.relay.links[name])
+            await made.open(python(FIXTURE, "--era", "legacy", "--name", name, *options))
+            front.servers.ready[name] = made
+            front.relay.connected(name, made)
+        return await plainly(name)
+
+    front.servers.upstream = upstream  # type: ignore[method-assign]
+
+
+async def test_what_a_stopped_server_said_of_a_tool_decides_nothing_once_it_runs(tmp_path: Path) -> None:
+    """A tool that became destructive while its server was stopped is asked for on the very first call."""
+    async with gateway(tmp_path, "one") as made, made.modern("one") as client:
+        await made.start_fixture("one", "legacy")
+        assert "result" in await client.call("raw")  # it declares nothing
+        await start_on_demand(made, "--hints")
+        with made.relay.questions.listening():
+            async with in_background(client.call("raw")) as call:
+                (question,) = await asked(made)
+                assert question.reason == "declares that it may destroy something"
+                made.relay.questions.settle(question.id, "deny")
+                assert code(await call) == "policy-refused"
+        made.relay.policies.configure(DefaultPolicy(read_only=True), {}, {})
+        assert code(await client.call("raw")) == "policy-denied"
+        assert [row.status for row in await made.rows("raw")] == ["completed", "failed", "failed"]
+
+
+async def test_a_call_of_a_stopped_server_that_stays_as_it_was_is_made(tmp_path: Path) -> None:
+    async with gateway(tmp_path, "one") as made, made.modern("one") as client:
+        await made.start_fixture("one", "legacy", "--hints")
+        await start_on_demand(made, "--hints")
+        assert "result" in await client.call("echo", {"text": "x"})
+        assert [row.status for row in await made.rows("echo")] == ["completed"]
+
+
+async def test_a_server_that_is_forgotten_takes_the_verdicts_on_its_tools_along(front: TestGateway) -> None:
+    caller = front.relay.policies.caller("a")
+    assert caller.verdict("tool", "one", "echo").effect == "allow"
+    front.relay.forget("one")
+    assert caller.verdict("tool", "one", "echo").effect == "ask"
 
 
 async def test_nobody_answers_in_time(front: TestGateway, client: LegacyClient | ModernClient) -> None:
