@@ -144,7 +144,7 @@ class CallLog:
     # calls as they happen
 
     def begin(self, client: str, server: str, method: str, tool: str, arguments: bytes | memoryview) -> CallRecord:
-        """Note that a call began. ``arguments`` is its raw JSON, of which only a part is kept.
+        """Note that a call began. ``arguments`` is its raw JSON; only the part that is kept is copied.
 
         The record's ``id`` is 0 if the call is not logged: the disk does not keep up, or the log is closed.
         """
@@ -257,15 +257,16 @@ class CallLog:
 
     # on the loop
 
-    def _take(self, record: CallRecord, data: bytes | memoryview) -> bytes | memoryview:
+    def _take(self, record: CallRecord, data: bytes | memoryview) -> bytes:
         if self._waiting_payload > self._limits.backlog:
             record.cut = True
             return b""
-        self._pending_payload += len(data)
         kept = self._limits.payload + OVERHANG
         if len(data) > kept:
-            return memoryview(data)[:kept]  # the thread copies it, a moment later; until then all of it is kept
-        return data if isinstance(data, bytes) else bytes(data)
+            data = memoryview(data)[:kept]
+        taken = data if isinstance(data, bytes) else bytes(data)
+        self._pending_payload += len(taken)
+        return taken
 
     def _miss(self) -> None:
         if self._thread is None:

@@ -79,8 +79,8 @@ class CallRecord:
         self.trace: CallTrace | None = None  # where calls are traced
         self.request_bytes = 0
         self.response_bytes = 0
-        self.arguments: bytes | memoryview | None = None  # None: already written
-        self.result: bytes | memoryview | None = None
+        self.arguments: bytes | None = None  # None: already written
+        self.result: bytes | None = None
         self.cut = False  # a payload was left out because the disk did not keep up
         self.kept: asyncio.Event | None = None  # set once its end stands in the log, where answers wait for that
         self.finished = False  # the thread has made a row of it with its end

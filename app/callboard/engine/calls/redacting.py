@@ -39,15 +39,13 @@ def stored(record: CallRecord, redact: Redact, limits: Limits) -> Row:
     )
 
 
-def _payload(
-    payload: bytes | memoryview | None, record: CallRecord, redact: Redact, bound: int
-) -> tuple[bytes | None, bool]:
+def _payload(payload: bytes | None, record: CallRecord, redact: Redact, bound: int) -> tuple[bytes | None, bool]:
     """A payload as stored, and whether something of it is missing."""
     if payload is None:
         return None, False
     if not payload:
         return b"", record.cut
-    masked = redact(bytes(payload))
+    masked = redact(payload)
     torn = len(payload) >= bound + OVERHANG
     if torn:
         # a secret torn by the copy's end would stand here unmasked, in its last bytes

@@ -20,6 +20,17 @@ ARGUMENTS = b'{"text":"hello"}'
 RESULT = b'{"content":[{"type":"text","text":"hello"}]}'
 
 
+class SlowThread:
+    """Redaction that holds the log's thread up until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+
+    def redact(self, data: bytes) -> bytes:
+        self.go_on.wait(60)
+        return data
+
+
 def echo(log: CallLog, arguments: bytes = ARGUMENTS, result: bytes | memoryview | None = RESULT) -> int:
     record = log.begin("claude-code", "local-tools", "tools/call", "echo", arguments)
     log.end(record, "completed", result)
@@ -100,20 +111,25 @@ async def test_secret_is_masked_wherever_the_cut_falls(open_log: OpenLog, at: in
 
 
 async def test_call_that_ended_before_its_beginning_was_written_keeps_its_result(open_log: OpenLog) -> None:
-    disk_works = threading.Event()
-
-    def redact(data: bytes) -> bytes:
-        disk_works.wait(60)
-        return data
-
     told: list[CallView] = []
-    async with open_log(redact, limits=Limits(batch=1), on_calls=told.extend) as log:  # each change is a batch
+    slow = SlowThread()
+    async with open_log(slow.redact, limits=Limits(batch=1), on_calls=told.extend) as log:  # each change is a batch
         echo(log)
         late = echo(log)
-        disk_works.set()
+        slow.go_on.set()
         call = await log.detail(late)
     assert (call.status, call.arguments, call.result) == ("completed", ARGUMENTS.decode(), RESULT.decode())
     assert [(view.id, view.status) for view in told if view.id == late] == [(late, "completed")]
+
+
+async def test_large_results_wait_for_a_slow_thread_as_what_is_kept_of_them(open_log: OpenLog) -> None:
+    slow = SlowThread()
+    async with open_log(slow.redact, limits=Limits(payload=1000, batch=10_000, backlog=100_000)) as log:
+        calls = [echo(log, result=memoryview(b"x" * 500_000)) for _ in range(10)]
+        slow.go_on.set()
+        details = [await log.detail(call) for call in calls]
+    assert [len(call.result) for call in details] == [1000] * 10
+    assert all(call.result_cut for call in details)
 
 
 async def test_error_and_uri_are_redacted_and_told_redacted(open_log: OpenLog) -> None:
