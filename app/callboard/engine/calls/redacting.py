@@ -10,9 +10,11 @@ Redact = Callable[[bytes], bytes]
 def stored(record: CallRecord, redact: Redact, limits: Limits) -> Row:
     """The row of a record as it is now; its payloads are let go of."""
     status = record.status  # first: see CallLog.end
-    arguments, arguments_cut = _payload(record.arguments, record, redact, limits.payload)
+    arguments, arguments_cut = _payload(record, record.arguments, record.request_bytes, redact, limits.payload)
     ended = status != "running"
-    result, result_cut = _payload(record.result, record, redact, limits.payload) if ended else (None, False)
+    result, result_cut = (
+        _payload(record, record.result, record.response_bytes, redact, limits.payload) if ended else (None, False)
+    )
     record.arguments = None
     if ended:
         record.result = None
@@ -39,14 +41,16 @@ def stored(record: CallRecord, redact: Redact, limits: Limits) -> Row:
     )
 
 
-def _payload(payload: bytes | None, record: CallRecord, redact: Redact, bound: int) -> tuple[bytes | None, bool]:
-    """A payload as stored, and whether something of it is missing."""
+def _payload(
+    record: CallRecord, payload: bytes | None, size: int, redact: Redact, bound: int
+) -> tuple[bytes | None, bool]:
+    """A payload as stored, and whether something is missing of its ``size`` bytes."""
     if payload is None:
         return None, False
     if not payload:
         return b"", record.cut
     masked = redact(payload)
-    torn = len(payload) >= bound + OVERHANG
+    torn = len(payload) < size  # when it came: the bound may be another one by now
     if torn:
         # a secret torn by the copy's end would stand here unmasked, in its last bytes
         masked = masked[: max(0, len(masked) - OVERHANG)]

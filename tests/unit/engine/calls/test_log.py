@@ -20,6 +20,14 @@ ARGUMENTS = b'{"text":"hello"}'
 RESULT = b'{"content":[{"type":"text","text":"hello"}]}'
 
 
+SECRET = b"hunter2-hunter2-hunter2"
+
+
+def masked(data: bytes) -> bytes:
+    """Redaction of a secret."""
+    return data.replace(SECRET, b"***")
+
+
 class SlowThread:
     """Redaction that holds the log's thread up until it is told to go on."""
 
@@ -101,13 +109,28 @@ async def test_long_payload_is_cut_at_a_character_and_flagged(open_log: OpenLog)
 
 @pytest.mark.parametrize("at", [0, 500, 990, 1000, 1000 + OVERHANG - 10, 1000 + OVERHANG])
 async def test_secret_is_masked_wherever_the_cut_falls(open_log: OpenLog, at: int) -> None:
-    secret = b"hunter2-hunter2-hunter2"
-    payload = b"x" * at + secret + b"y" * 9000
-    async with open_log(lambda data: data.replace(secret, b"***"), limits=Limits(payload=1000)) as log:
+    payload = b"x" * at + SECRET + b"y" * 9000
+    async with open_log(masked, limits=Limits(payload=1000)) as log:
         call = await log.detail(echo(log, payload, payload))
     for kept in (call.arguments, call.result):
         assert "hunter2" not in kept
         assert len(kept) <= 1000
+
+
+@pytest.mark.parametrize("bound", [500, 100_000])
+async def test_secret_at_the_end_of_a_copy_is_masked_when_the_bound_changes_meanwhile(
+    open_log: OpenLog, bound: int
+) -> None:
+    payload = b"x" * (1000 + OVERHANG - 10) + SECRET + b"y" * 9000
+    async with open_log(masked, limits=Limits(payload=1000)) as log:
+        number = echo(log, payload, payload)
+        log.keep(payload=bound, age=1e6, size=10_000_000)
+        call = await log.detail(number)
+    for kept in (call.arguments, call.result):
+        assert 0 < len(kept) <= bound
+        assert "hunter2" not in kept
+    assert call.arguments_cut
+    assert call.result_cut
 
 
 async def test_call_that_ended_before_its_beginning_was_written_keeps_its_result(open_log: OpenLog) -> None:
