@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import QPoint, QSettings, Qt, QTimer
 from PySide6.QtGui import QAccessible, QContextMenuEvent
 from PySide6.QtTest import QSignalSpy, QTest
-from PySide6.QtWidgets import QLabel, QLineEdit, QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QMenu, QPushButton, QWidget
 
 from callboard.core.health import State
 from callboard.ui.actions import ServerActions
@@ -79,6 +79,17 @@ def visible_text(widget: QWidget) -> str:
 
 def shown_button(widget: QWidget, text: str) -> QPushButton:
     return next(b for b in widget.findChildren(QPushButton) if b.text() == text and b.isVisible())
+
+
+async def test_nothing_is_cut_at_the_narrowest_width(page: ServersPage) -> None:
+    for tab in range(page.detail.tabs.count()):
+        page.detail.show_tab(tab)
+        page.resize(1, 480)
+        page.layout().activate()
+        for button in page.findChildren(QAbstractButton):
+            if button.isVisible() and not button.visibleRegion().isEmpty():
+                shown = button.visibleRegion().boundingRect()
+                assert (shown.left(), shown.right()) == (0, button.width() - 1), (tab, button.text())
 
 
 class TestList:

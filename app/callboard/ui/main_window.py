@@ -67,7 +67,7 @@ class MainWindow(QMainWindow):
         self._rail = NavigationRail(theme, icons)
         self.notices = NoticeBar(theme, icons)
         self.setWindowTitle(self.tr("Callboard"))
-        self.setMinimumSize(760, 480)
+        self.setMinimumHeight(480)  # the width follows from the pages
         self.setAcceptDrops(True)
         self.toast = Toast(theme, self._build_body(pages))
         self.status_line = StatusLine(link, actions, theme, icons)

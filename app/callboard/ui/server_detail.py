@@ -107,7 +107,6 @@ class ServerDetail(QWidget):
         layout.addLayout(head)
         layout.addWidget(self._reason)
         layout.addWidget(self.tabs, 1)
-        self.setMinimumWidth(420)
 
     def _connect(self) -> None:
         self._primary.clicked.connect(self._run_primary)

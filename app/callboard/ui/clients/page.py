@@ -7,7 +7,6 @@ from PySide6.QtWidgets import (
     QListWidget,
     QListWidgetItem,
     QPushButton,
-    QScrollArea,
     QSplitter,
     QStackedWidget,
     QVBoxLayout,
@@ -24,6 +23,7 @@ from callboard.ui.delegates.policy_row import KEY, LINE, PolicyRowDelegate
 from callboard.ui.engine_link import EngineLink
 from callboard.ui.icons import Icons
 from callboard.ui.theme import Theme
+from callboard.ui.widgets.column_area import ColumnArea
 from callboard.ui.widgets.empty_state import EmptyState
 
 CLIENT, PROFILE = "client", "profile"
@@ -184,10 +184,7 @@ class ClientsPage(QWidget):
         left.setMinimumWidth(240)
         self._stack.addWidget(self._empty)
         for form in (self.client, self.profile):
-            area = QScrollArea(widgetResizable=True)
-            area.setFrameShape(QFrame.Shape.NoFrame)
-            area.setWidget(form)
-            self._stack.addWidget(area)
+            self._stack.addWidget(ColumnArea(form))
         self._split.addWidget(left)
         self._split.addWidget(self._stack)
         self._split.setStretchFactor(1, 1)

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QPlainTextEdit,
     QPushButton,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -27,18 +26,19 @@ from callboard.ui.models.servers import tools_text
 from callboard.ui.tabs.agent_box import AgentBox
 from callboard.ui.tabs.health_box import HealthBox
 from callboard.ui.theme import Theme
+from callboard.ui.widgets.column_area import ColumnArea
 from callboard.ui.widgets.facts import Facts
 
 _WIDEST = 780  # pixels; a copy button must not stand far from what it copies
 
 
-class OverviewTab(QScrollArea):
+class OverviewTab(ColumnArea):
     """State, process, last exit, command and addresses of one server. Times tick while the tab can be seen."""
 
     def __init__(
         self, link: EngineLink, actions: ServerActions, theme: Theme, icons: Icons, parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent)
+        super().__init__(parent=parent)
         self._actions = actions
         self._view: ServerView | None = None
         self._figures = FiguresReader(link, self)
@@ -62,9 +62,6 @@ class OverviewTab(QScrollArea):
         layout.addWidget(self._identity)
         layout.addStretch(1)
         self.setWidget(inside)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._clock = QTimer(self, interval=1000)
         self._clock.timeout.connect(self._tick)
 
@@ -156,7 +153,7 @@ class _ExitBox(QFrame):
         super().__init__()
         self._actions = actions
         self._view: ServerView | None = None
-        self._title = QLabel()
+        self._title = QLabel(wordWrap=True)
         self._title.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._lines = QPlainTextEdit(readOnly=True, lineWrapMode=QPlainTextEdit.LineWrapMode.NoWrap)
         self._lines.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
