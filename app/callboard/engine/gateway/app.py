@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 API_PREFIX: Final = "/api/v1"
 CALLBACK_PATH: Final = "/oauth/callback"
 _PATH: Final = re.compile(r"(?:/(servers|profiles)/([^/]+))?/mcp(?:/tools/([^/]+))?/?")
+_LONGEST_PATH: Final = 1000  # characters; paths are remembered, also those of strangers
 _PAGE: Final = (
     (b"content-type", b"text/html; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -180,9 +181,13 @@ class GatewayApp:
         await self.control(scope["method"], path.removeprefix(API_PREFIX), query, receive, send)
 
 
-@lru_cache(maxsize=1000)
 def find_target(path: str) -> Target | None:
-    """What a path of an MCP endpoint, or of a plain call, names; None for any other path."""
+    """What a path of an MCP endpoint, or of a plain call, names; None for any other path, and for a very long one."""
+    return _find_target(path) if len(path) <= _LONGEST_PATH else None
+
+
+@lru_cache(maxsize=1000)
+def _find_target(path: str) -> Target | None:
     found = _PATH.fullmatch(path)
     if found is None:
         return None

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from callboard.engine.gateway.app import _find_target
 from callboard.engine.gateway.http import Reply
 from callboard.engine.gateway.mcp import McpEndpoint
 from callboard.engine.gateway.protocol import GatewayProtocol
@@ -54,9 +55,9 @@ async def connection(front: TestGateway) -> AsyncIterator[Connection]:
         await writer.wait_closed()
 
 
-def request(body: bytes, *headers: str, version: str = "1.1") -> bytes:
+def request(body: bytes, *headers: str, path: str = "/servers/one/mcp", version: str = "1.1") -> bytes:
     lines = [
-        f"POST /servers/one/mcp HTTP/{version}",
+        f"POST {path} HTTP/{version}",
         "Host: localhost",
         "Authorization: Bearer token-a",
         "Content-Type: application/json",
@@ -128,6 +129,15 @@ async def test_what_is_no_request_is_refused(front: TestGateway, caplog: pytest.
         assert (await answer(reader))[0] == 400
         assert await reader.read() == b""
     assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+async def test_a_very_long_path_is_not_found_and_not_remembered(front: TestGateway) -> None:
+    remembered = _find_target.cache_info().currsize
+    async with connection(front) as (reader, writer):
+        for number in range(3):
+            writer.write(request(PING % 1, path=f"/servers/{number}{'x' * 30_000}/mcp"))
+            assert (await answer(reader))[0] == 404
+    assert _find_target.cache_info().currsize == remembered
 
 
 @pytest.mark.allow_logs
