@@ -7,13 +7,12 @@ from typing import Any, Final
 from callboard.api.client import EngineClient
 from callboard.api.policy_schema import ClientPolicyView, PolicyView, QuestionView
 from callboard.commands.arguments import UsageError
+from callboard.commands.policy_rules import DEFAULT, EFFECTS, tell_surroundings, tell_verdicts
 from callboard.commands.terminal import Cell, Terminal, clock, span
 from callboard.core.errors import CallboardError
 
-DEFAULT: Final = "default"
 _MEANING: Final = {"allow": "fine", "ask": "attention", "deny": "failed"}
 _CHANGED: Final = "it has changed"
-_LISTS: Final = ("allow", "ask", "deny")
 
 
 # clients
@@ -104,7 +103,7 @@ def _apply(entry: dict[str, Any], options: Namespace, view: PolicyView) -> None:
     if options.max_result_chars is not None:
         entry["max_result_chars"] = options.max_result_chars or None
     if options.read_only is not None:
-        default = {key: value for key, value in (view.policy or {}).items() if key in (*_LISTS, "read_only")}
+        default = {key: value for key, value in (view.policy or {}).items() if key in (*EFFECTS, "read_only")}
         policy = entry.get("policy") or {"allow": ["*"], **default}
         entry["policy"] = {**policy, "read_only": options.read_only}
 
@@ -131,11 +130,15 @@ async def policy(client: EngineClient, options: Namespace, terminal: Terminal) -
 
 
 async def change_rules(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
-    """Allow, ask for or deny patterns."""
+    """Allow, ask for or deny patterns; 1 if what was named in full is not treated so even now."""
     effect = options.name_of_command.split()[-1]
+    before = await client.policy.view()
     await client.policy.change_rules(options.client, effect, options.patterns)
     options.json = False
-    return await policy(client, options, terminal)
+    await policy(client, options, terminal)
+    terminal.flush()
+    await tell_surroundings(client, before, effect, options, terminal)
+    return await tell_verdicts(client, effect, options, terminal)
 
 
 async def check(client: EngineClient, options: Namespace, terminal: Terminal) -> int:

@@ -77,7 +77,7 @@ FIXES: dict[str, str] = {
     "call-cancelled": "The client cancelled the call.",
     "upstream-gone": "The server ended during the call; call again once it is ready.",
     "server-not-ready": "Start the server, or wait until it is ready.",
-    "policy-denied": "Allow it in the window under Clients, or with `callboard policy allow CLIENT SERVER.NAME`.",
+    "policy-denied": "Change the client's rules; `callboard policy check CLIENT SERVER.NAME` says which one denies it.",
     "policy-refused": "Ask the person; a call that was refused once may be made again.",
     "policy-unanswered": "Open the window, so that somebody can be asked, and make the call again.",
     "question-over": "Nothing: the call has its answer.",

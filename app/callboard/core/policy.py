@@ -6,8 +6,10 @@ Deny by default: what no rule names is refused. In this order, the first that ap
 2. what ``deny`` names is denied,
 3. what neither ``allow`` nor ``ask`` names is denied,
 4. with ``read_only``, a tool that does not declare ``readOnlyHint: true`` is denied,
-5. what ``ask`` names is asked for, by pattern or by what the tool declares of itself,
-6. the rest is allowed.
+5. what a pattern of ``ask`` names is asked for,
+6. what a tool declares of itself makes it asked for, unless ``allow`` names this one tool in full, without a wildcard:
+   whoever wrote that has looked at it,
+7. the rest is allowed.
 
 What a tool declares (2026-07-28, schema "ToolAnnotations"): where it does not say, ``readOnlyHint`` is false and
 ``destructiveHint`` true. So a tool that says ``readOnlyHint: false`` alone is destructive. One that carries neither
@@ -41,14 +43,16 @@ Effect = Literal["allow", "ask", "deny"]
 class Verdict:
     """What becomes of a call, and why: a clause that follows the item's name ("is not allowed").
 
-    ``by_hints`` if what the tool declares of itself has decided it.
+    ``by_hints`` if what the tool declares of itself has decided it, ``pattern`` if one of ``ask`` has.
     """
 
     effect: Effect
     reason: str = ""
     by_hints: bool = False
+    pattern: str = ""
 
 
+_WILDCARDS: Final = frozenset("*?[")
 ALLOWED: Final = Verdict("allow")
 
 
@@ -136,6 +140,7 @@ class Policy:
         self._allow = Patterns([*rules.allow, *(each for each in rules.ask if each not in ASK_WORDS)])
         self._deny = Patterns([*rules.deny, *(profile.deny if profile is not None else [])])
         self._ask = Patterns([each for each in rules.ask if each not in ASK_WORDS])
+        self._named = frozenset(named for each in rules.allow if (named := named_tool(each)))
         self._within: Patterns | None = None
         if profile is not None:
             self._within = Patterns([*(f"{server}.*" for server in profile.servers), *profile.tools])
@@ -158,11 +163,14 @@ class Policy:
         if kind == "tool" and self.rules.read_only and hints.read_only is not True:
             return Verdict("deny", "does not declare that it only reads", by_hints=True)
         if self._ask.match(kind, identity):
-            return Verdict("ask", f'is asked for by "{self._ask.which(kind, identity)}"')
-        if kind == "tool" and hints.is_destructive and DESTRUCTIVE in self.rules.ask:
+            pattern = self._ask.which(kind, identity)
+            return Verdict("ask", f'is asked for by "{pattern}"', pattern=pattern)
+        if kind != "tool" or identity in self._named:
+            return ALLOWED
+        if hints.is_destructive and DESTRUCTIVE in self.rules.ask:
             known = "declares that it may destroy something" if hints.is_listed else "is in no list of its server"
             return Verdict("ask", known, by_hints=True)
-        if kind == "tool" and hints.is_undeclared and UNDECLARED in self.rules.ask:
+        if hints.is_undeclared and UNDECLARED in self.rules.ask:
             return Verdict("ask", "does not declare what it does", by_hints=True)
         return ALLOWED
 
@@ -180,6 +188,17 @@ class Policy:
             return False
         allowed = self._allow.cover(server) and not self._ask.touch(server)
         return allowed and not self._deny.touch(server) and not self.rules.read_only
+
+
+def named_tool(pattern: str) -> str:
+    """The one tool, as ``server.name``, that a pattern names in full; "" for one with a wildcard or of another kind."""
+    kind, glob = split_kind(pattern)
+    return glob if kind in (None, "tool") and is_exact(glob) else ""
+
+
+def is_exact(glob: str) -> bool:
+    """Whether it has no wildcard."""
+    return not _WILDCARDS.intersection(glob)
 
 
 def unknown_profile(name: str, known: Sequence[str]) -> str:

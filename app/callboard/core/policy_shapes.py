@@ -85,7 +85,8 @@ class Rules(Model):
     call of what ``ask`` names.
 
     ``read_only`` leaves tools out that do not declare that they only read. Beside patterns, ``ask`` takes two words:
-    "destructive" for tools that declare to be so, and "undeclared" for tools that declare nothing.
+    "destructive" for tools that declare to be so, and "undeclared" for tools that declare nothing; neither holds for
+    a tool that ``allow`` names in full, without a wildcard.
     """
 
     allow: list[Pattern] = []

@@ -116,6 +116,53 @@ async def test_doctor_sees_what_a_slip_of_the_pen_leaves_open(callboard_home: Pa
         assert "did you mean" not in (await callboard("doctor")).out
 
 
+async def test_the_command_that_a_refused_call_names_lets_it_pass(callboard_home: Path) -> None:
+    callboard = CommandLine(callboard_home)
+    async with EngineProcess(callboard_home, with_hints()) as engine:
+        await engine.wait_for("one", "ready")
+        assert await call(engine, "/mcp/tools/one.raw") == "policy-unanswered"
+        allowed = await callboard("policy", "allow", "script", "one.raw")
+        assert allowed.code == 0
+        assert "script now has rules of its own" in allowed.err
+        assert await call(engine, "/mcp/tools/one.raw") == "done"
+
+        asked = await callboard("policy", "ask", "script", "one.r*")
+        assert (asked.code, "rules of its own" in asked.err) == (0, False)
+        fix = await refusal(engine, "/mcp/tools/one.raw")
+        assert "callboard policy allow script 'one.r*'" in fix
+        still = await callboard("policy", "allow", "script", "one.raw")
+        assert still.code == 1
+        assert 'script may still use one.raw only after a question: it is asked for by "one.r*".' in still.err
+        assert "callboard policy allow script 'one.r*'" in still.err
+        assert (await callboard("policy", "allow", "script", "one.r*")).code == 0
+        assert await call(engine, "/mcp/tools/one.raw") == "done"
+
+        assert (await callboard("policy", "deny", "script", "one.*")).code == 0
+        still = await callboard("policy", "allow", "script", "one.raw")
+        assert still.code == 1
+        assert 'script may still not use one.raw: it is denied by "one.*".' in still.err
+        assert "callboard policy allow script 'one.*'" in still.err
+
+
+async def test_a_rule_that_changes_nothing_or_names_nothing_is_told(callboard_home: Path) -> None:
+    callboard = CommandLine(callboard_home)
+    async with EngineProcess(callboard_home, SERVERS) as engine:
+        await engine.wait_for("one", "ready")
+        vain = (await callboard("policy", "allow", "cursor", "one.*", "tow.*")).err
+        assert 'one.* was allowed already, by "*"' in vain
+        assert "No server is named tow" in vain
+        assert "cursor now has rules of its own" in vain
+        assert (await callboard("policy", "allow", "default", "one.echo")).err == ""
+
+
+async def refusal(engine: EngineProcess, path: str) -> str:
+    """What a call is told that mends its refusal."""
+    url = (await engine.client.engine()).url
+    headers = {"authorization": f"Bearer {await engine.token('script')}", "content-type": "application/json"}
+    async with httpx2.AsyncClient(trust_env=False, timeout=60) as http:
+        return str((await http.post(url + path, content=b"{}", headers=headers)).json())
+
+
 async def test_a_session_is_told_when_its_profile_changes(callboard_home: Path) -> None:
     async with EngineProcess(callboard_home, SERVERS) as engine:
         for name in SERVERS:

@@ -88,6 +88,19 @@ def test_words_of_ask() -> None:
     assert [effect(rules, "a", "t", hints) for hints in (SILENT, DESTROYS, READS)] == ["ask", "allow", "allow"]
 
 
+def test_a_tool_that_is_allowed_by_its_full_name_is_not_asked_for_by_a_word() -> None:
+    for named in ("a.t", "tool:a.t"):
+        rules = Rules(allow=["*", named], ask=["destructive", "undeclared"])
+        assert [effect(rules, "a", "t", hints) for hints in (SILENT, DESTROYS, UNLISTED)] == ["allow"] * 3
+        assert effect(rules, "a", "u", DESTROYS) == "ask"
+    for pattern in ("a.*", "a.?", "a.[t]", "prompt:a.t"):
+        assert effect(Rules(allow=["*", pattern]), "a", "t", DESTROYS) == "ask", pattern
+    # what is written for it by hand goes before
+    assert effect(Rules(allow=["a.t"], ask=["a.*"]), "a", "t", DESTROYS) == "ask"
+    assert effect(Rules(allow=["a.t"], deny=["a.*"]), "a", "t", DESTROYS) == "deny"
+    assert effect(Rules(allow=["a.t"], read_only=True), "a", "t", DESTROYS) == "deny"
+
+
 def test_a_profile_narrows_and_never_widens() -> None:
     profile = Profile(servers=["a"], tools=["b.t", "resource:c.*"], deny=["a.no"])
     everything = Rules(allow=["*"], ask=[])

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import shlex
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ class Question:
     """One call that waits for the person. Times are seconds since the epoch.
 
     ``client`` is the owner of the token, ``program`` what it calls itself. ``arguments`` is JSON, secrets masked, cut
-    at a bound. ``reason`` is a clause: why the person is asked.
+    at a bound. ``reason`` is a clause: why the person is asked; ``pattern`` of ``ask`` is what asks, or "".
     """
 
     id: int
@@ -45,6 +46,7 @@ class Question:
     asked: float
     expires: float
     definition: bytes | None = None
+    pattern: str = ""
     answer: "asyncio.Future[Choice]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     @property
@@ -103,6 +105,7 @@ class Questions:
         *,
         seconds: float,
         definition: bytes | None = None,
+        pattern: str = "",
         on_wait: Callable[[float], None] = lambda part: None,
     ) -> Choice:
         """Wait for the person's answer to one call; ``on_wait`` hears now and then which part of the time is gone.
@@ -113,11 +116,22 @@ class Questions:
         if sum(other.client == client for other in self._open.values()) >= MAX_OPEN:
             raise CallboardError("policy-unanswered", f"Too many calls of {client} wait for an answer already.")
         if not self._listeners and self._notify is None and time.monotonic() >= self._expected:
-            raise nobody(client, server, name)
+            raise nobody(item, pattern)
         now = time.time()
         text = self._mask(arguments.decode("utf-8", "replace"))[:MAX_ARGUMENTS]
         question = Question(
-            next(self._numbers), client, program, kind, server, name, reason, text, now, now + seconds, definition
+            next(self._numbers),
+            client,
+            program,
+            kind,
+            server,
+            name,
+            reason,
+            text,
+            now,
+            now + seconds,
+            definition,
+            pattern,
         )
         self._open[question.id] = question
         self._on_change()
@@ -180,13 +194,15 @@ class Questions:
         if choice is not None:
             question.answer.set_result(choice)
         elif not self._listeners:
-            question.answer.set_exception(nobody(question.client, question.server, question.name))
+            question.answer.set_exception(nobody(question.item, question.pattern))
 
 
-def nobody(client: str, server: str, name: str) -> CallboardError:
-    """There is nobody to ask."""
+def nobody(item: Item, pattern: str) -> CallboardError:
+    """There is nobody to ask; ``pattern`` is the one that asks, "" for a word of ``ask``."""
+    client, _, server, name = item
+    rule = pattern or f"{server}.{name}"
     return CallboardError(
         "policy-unanswered",
         f"{client} may use {server}.{name} only after a question, and nobody can be asked: no window is open.",
-        fix=f"{FIXES['policy-unanswered']} Or run `callboard policy allow {client} {server}.{name}`.",
+        fix=f"{FIXES['policy-unanswered']} Or run `callboard policy allow {client} {shlex.quote(rule)}`.",
     )

@@ -114,6 +114,7 @@ class Gate:
                 bytes(exchange.params.get("arguments", b"")),
                 seconds=relay.policies.ask_seconds,
                 definition=definition,
+                pattern=verdict.pattern,
                 on_wait=lambda part: _tell_waiting(exchange, part),
             )
             if choice == "always":
