@@ -210,6 +210,15 @@ class TestList:
         menu.close()
 
 
+class TestWithoutEngine:
+    async def test_buttons_of_rows_are_painted_as_disabled(self, page: ServersPage, link: HandLink) -> None:
+        viewport, view = page.list.view.viewport(), page.list.view
+        row = view.button_rect(view.model().index(names(page).index("jira"), 0))
+        before = viewport.grab(row).toImage()
+        link.disconnect_by_hand()
+        assert viewport.grab(row).toImage() != before
+
+
 class TestSearch:
     def search(self, page: ServersPage) -> QLineEdit:
         return next(field for field in page.list.findChildren(QLineEdit) if field.accessibleName() == "Search servers")

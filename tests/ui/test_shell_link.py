@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject
 
 from callboard.api.schema import LogLine, SecretsView, ServerView
 from callboard.core.errors import CallboardError
-from callboard.core.health import State
+from callboard.core.health import Severity, State
 from tests.ui.conftest import HandLink, call_view, engine_view, roster_view, server_view
 
 
@@ -108,6 +108,23 @@ def test_the_last_known_state_survives_a_lost_connection(link: HandLink) -> None
     assert list(link.servers) == ["a"]
     assert link.engine is not None
     assert link.engine.version == "9"
+
+
+def test_servers_end_with_the_engine(link: HandLink) -> None:
+    link.connect_by_hand(
+        server_view("a", State.STOPPING, pid=7, tools=3, reason="Stopping"),
+        server_view("b", State.FAILED, error_code="crash-loop", next_retry=1.0),
+        server_view("c", State.DISABLED),
+    )
+    link.disconnect_by_hand()
+    resets = record(link.serversReset)
+    link.engine_ended()
+    assert [view.state for view in link.servers.values()] == [State.STOPPED, State.STOPPED, State.DISABLED]
+    first, second, _ = link.servers.values()
+    assert (first.severity, first.pid, first.tools, first.cached, first.reason) == (Severity.OFF, None, 3, True, "")
+    assert (second.error_code, second.next_retry) == ("", None)
+    link.engine_ended()
+    assert resets == [list(link.servers.values())], "told once"
 
 
 def test_secrets_and_engine_are_told_when_they_change(link: HandLink) -> None:

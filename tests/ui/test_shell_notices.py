@@ -58,6 +58,16 @@ async def test_a_closed_notice_stays_closed_until_it_says_something_new(link: Ha
     assert bar.keys == ["notice:port-in-use"]
 
 
+async def test_what_the_engine_said_does_not_hold_once_it_has_ended(
+    link: HandLink, keeper: EngineKeeper, bar: NoticeBar
+) -> None:
+    waiting = SecretsView(kind="keyring", backend="", waiting=True)
+    link.connect_by_hand(engine=running_engine(notices=[PORT]), secrets=waiting)
+    link.disconnect_by_hand()
+    keeper.stopped.emit()
+    assert bar.keys == ["engine"]
+
+
 async def test_a_roster_problem_has_its_place(link: HandLink, bar: NoticeBar) -> None:
     problem = RosterProblem(code="roster-unreadable", message="A bracket is open.", fix="Close it.", line=3, column=7)
     link.connect_by_hand(engine=running_engine(), roster=roster_view([], problem=problem))

@@ -63,6 +63,7 @@ class EngineKeeper(QObject):
 
     async def _replace(self) -> None:
         """No engine lives: start one, now or after a pause or when told to."""
+        self._link.engine_ended()
         code = self._child.take_exit()
         in_order = code == 0 or (code is None and self._was_connected and not self._child.left_a_file())
         if in_order:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import importlib
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ from callboard.api.client import EngineClient
 from callboard.api.policy_schema import QuestionView
 from callboard.api.schema import CallView, EngineView, Event, LogLine, RosterView, SecretsView, ServerView
 from callboard.core.errors import CallboardError
+from callboard.core.health import PRIMARY_ACTION, SEVERITY, State
 from callboard.system.engine_file import EngineAddress, read_engine_file
 from callboard.ui.spawn import Tasks
 
@@ -34,8 +36,9 @@ class EngineLink(QObject):
 
     Lives in the window's thread and on its loop; widgets get it in their constructor, read its properties and
     connect to its signals. Everything that it holds survives a lost connection (last known state) until the next
-    one brings the truth. Changes come in batches of :data:`FLUSH_MS`: of a server that changed three times within
-    one batch, only the newest state is told.
+    one brings the truth; once it is known that the engine has ended (:meth:`engine_ended`), no server runs.
+    Changes come in batches of :data:`FLUSH_MS`: of a server that changed three times within one batch, only the
+    newest state is told.
 
     Logs, tools and pages of the call log are not held here: who shows them reads them through :meth:`request` on
     :attr:`resynced` (on every new connection, and when events were missed) and then follows the signals.
@@ -116,6 +119,14 @@ class EngineLink(QObject):
                 on_done(answer)
 
         return self.tasks.spawn(work(), name)
+
+    def engine_ended(self) -> None:
+        """No engine lives: the servers ended with it, whatever was heard of them last."""
+        self._address, self._seq = None, -1
+        stopped = {name: _without_engine(view) for name, view in self.servers.items()}
+        if stopped != self.servers:
+            self.servers = stopped
+            self.serversReset.emit(list(stopped.values()))
 
     # the connection
 
@@ -325,6 +336,29 @@ class _Pending:
         self.secrets: SecretsView | None = None
         self.questions: list[QuestionView] | None = None
         self.policy = False
+
+
+def _without_engine(view: ServerView) -> ServerView:
+    """A server as it is while no engine runs: what only the roster decides stays, all else has stopped."""
+    if view.state in (State.DISABLED, State.NEEDS_CONFIG, State.NEEDS_SIGN_IN, State.STOPPED):
+        return view
+    return msgspec.structs.replace(
+        view,
+        state=State.STOPPED,
+        severity=SEVERITY[State.STOPPED],
+        action=PRIMARY_ACTION[State.STOPPED],
+        since=time.time(),
+        ready_since=None,
+        reason="",
+        error_code="",
+        fix="",
+        pid=None,
+        attempt=0,
+        max_attempts=0,
+        next_retry=None,
+        cached=True,
+        health=None,
+    )
 
 
 async def _first_of(first: "asyncio.Future[Any]", opened: asyncio.Event) -> None:

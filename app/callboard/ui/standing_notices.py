@@ -34,6 +34,7 @@ class StandingNotices(QObject):
         keeper.stopped.connect(self._stopped)
 
     def _restarting(self, how: str, seconds: float) -> None:
+        self._drop_what_it_said()
         text = self.tr("The engine ended unexpectedly{how}. It is being started again.")
         actions = [NoticeAction(self.tr("Show logs"), self._show_logs)]
         if seconds > 1:
@@ -47,6 +48,7 @@ class StandingNotices(QObject):
         self._put(ENGINE, Severity.ATTENTION, text, fix, (NoticeAction(self.tr("Show logs"), self._show_logs),))
 
     def _stopped(self) -> None:
+        self._drop_what_it_said()
         start = NoticeAction(self.tr("Start the engine"), self._keeper.start_now)
         fix = self.tr("No server runs and no client is served until it is started again.")
         self._put(ENGINE, Severity.OFF, self.tr("The engine was stopped."), fix, (start,))
@@ -63,6 +65,11 @@ class StandingNotices(QObject):
         text = self.tr("The engine that runs is of version {engine}, this window of {window}.")
         text = text.format(engine=view.version, window=callboard.__version__)
         self._put(VERSION, Severity.OFF, text, self.tr("Quit and open Callboard again to bring them together."))
+
+    def _drop_what_it_said(self) -> None:
+        """What an engine said of itself does not hold without it. The roster's problem does."""
+        for key in [key for key in self._standing if key.startswith("notice:")] + [SECRETS, VERSION]:
+            self._drop(key)
 
     def _roster(self, view: RosterView) -> None:
         problem = view.problem

@@ -3,7 +3,7 @@
 from time import time
 
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QFont, QFontMetrics, QPainter
+from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPalette
 from PySide6.QtWidgets import (
     QStyle,
     QStyledItemDelegate,
@@ -85,7 +85,9 @@ class ServerRowDelegate(QStyledItemDelegate):
         button = QStyleOptionButton()
         button.rect = rect
         button.text = verb
-        button.palette = option.palette
+        button.palette = QPalette(option.palette)
+        if not self.enabled:
+            button.palette.setCurrentColorGroup(QPalette.ColorGroup.Disabled)
         button.fontMetrics = QFontMetrics(pill_font(option.font))
         button.state = QStyle.StateFlag.State_Active
         if self.enabled:
