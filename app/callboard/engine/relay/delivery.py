@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from callboard.core.errors import CallboardError
-from callboard.core.protocol import ASKING, INTERNAL_ERROR, INVALID_PARAMS, LOG_LEVELS
+from callboard.core.protocol import ASKING, INTERNAL_ERROR, LOG_LEVELS
 from callboard.engine.relay import bridge
 from callboard.engine.relay.envelope import Raw, decode_params, error_answer, raw_json
 from callboard.engine.relay.exchange import Exchange
 from callboard.engine.relay.link import ServerLink
-from callboard.engine.relay.router import text_member
+from callboard.engine.relay.seal import State
 from callboard.engine.relay.sessions import Session
 from callboard.engine.tasks import spawn
 from callboard.engine.upstream.base import Answer, Params, Upstream
@@ -50,12 +50,8 @@ class Delivery:
         if upstream.info.modern:
             if not exchange.modern:
                 params = self._for_modern_server(params)
-            elif "requestState" in params and exchange.method in ASKING:
-                opened = self._open_state(params)
-                if opened is None:
-                    exchange.complete(error_answer(INVALID_PARAMS, "requestState is not valid for this request"))
-                    return
-                params = opened
+            elif exchange.state is not None:
+                params = _with_inner(params, exchange.state)
         elif exchange.modern:
             params = bridge.to_legacy_server(params)
         exchange.convert_with(self.finish)
@@ -122,19 +118,19 @@ class Delivery:
         """The server's state within ours, so that only this client can use it, and only for this request."""
         exchange = self._exchange
         state = self._relay.seal.make(
-            exchange.caller.client, exchange.method, exchange.params, inner=bytes(asked.state)
+            exchange.caller.client,
+            self._link.name,
+            exchange.method,
+            exchange.params,
+            agreed=exchange.agreed,
+            inner=bytes(asked.state),
         )
         result = decode_params(bytes(answer.result or b"{}"))
         return Answer(result=msgspec.json.encode(result | {"requestState": raw_json(state)}))
 
-    def _open_state(self, params: Params) -> Params | None:
-        exchange = self._exchange
-        opened = self._relay.seal.open(
-            text_member(params, "requestState"), exchange.caller.client, exchange.method, exchange.params
-        )
-        if opened is None:
-            return None
-        params = {key: value for key, value in params.items() if key != "requestState"}
-        if opened[1] != b"null":
-            params["requestState"] = Raw(opened[1])
-        return params
+
+def _with_inner(params: Params, state: State) -> Params:
+    """The server's own state in the place of ours."""
+    params = {key: value for key, value in params.items() if key != "requestState"}
+    inner = bytes(state.inner)
+    return params | {"requestState": Raw(inner)} if inner != b"null" else params

@@ -32,6 +32,11 @@ def invalid(message: str) -> RpcError:
     return RpcError(INVALID_PARAMS, message)
 
 
+def foreign_state() -> RpcError:
+    """The ``requestState`` is not one that was given to this client for this request."""
+    return invalid("requestState is not valid for this request")
+
+
 def failure(error: CallboardError) -> RpcError:
     """An error of ours, with its code and fix for programs."""
     return RpcError(SERVER_ERROR, error.message, {**error.data, "code": error.code, "fix": error.fix})

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from callboard.engine.calls.record import CallRecord
     from callboard.engine.policy.callers import Caller
     from callboard.engine.relay.link import ServerLink
+    from callboard.engine.relay.seal import State
 
 MAX_WAITING_MESSAGES = 1000  # for a client that does not read: older progress is dropped first
 LOG_MESSAGE = "notifications/message"
@@ -83,6 +84,7 @@ class Exchange:
         "request_id",
         "slow",
         "started",
+        "state",
         "streaming",
         "time_limit",
         "token",
@@ -124,6 +126,7 @@ class Exchange:
         self.messages: deque[bytes] = deque()
         self.answer: Answer | None = None
         self.agreed = False  # the person has been asked whether this call may be made, in this round or an earlier one
+        self.state: State | None = None  # what the client brought back from an earlier round
         self.interim = False  # the answer asks for more; the request upstream goes on
         self._late: Answer | None = None  # the answer that came while the client was away to ask
         self.http_status = 200

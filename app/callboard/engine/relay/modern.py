@@ -20,12 +20,13 @@ from callboard.engine.policy.callers import Caller
 from callboard.engine.relay import hello
 from callboard.engine.relay.catalogue import BY_METHOD
 from callboard.engine.relay.envelope import Envelope, Raw, decode_json, decode_params, raw_json, result_answer
-from callboard.engine.relay.errors import RpcError, invalid, unknown_method
+from callboard.engine.relay.errors import RpcError, foreign_state, invalid, unknown_method
 from callboard.engine.relay.exchange import Exchange, progress_token
 from callboard.engine.relay.link import ServerLink, wanted_level
 from callboard.engine.relay.listeners import FILTER, Subscription
 from callboard.engine.relay.private import PrivateLink
 from callboard.engine.relay.router import text_member
+from callboard.engine.relay.seal import State
 from callboard.engine.tasks import spawn
 from callboard.engine.upstream.base import Answer, Params
 
@@ -57,11 +58,12 @@ class ModernEra:
         """Begin a request whose ``params`` and ``_meta`` are decoded; the exchange may be done already."""
         try:
             self._check(envelope.method, meta)
-            waiting = self._retry(caller, envelope, params, meta)
-            if waiting is not None:
-                return waiting
+            state = self._state(scope, caller, envelope.method, params)
+            if state is not None and state.parked:
+                return self._retry(state, caller, envelope, params, meta)
             exchange = self._exchange(caller, envelope, params, meta)
-            exchange.agreed = "requestState" in params and envelope.method in ASKING  # which was found valid
+            if state is not None:
+                exchange.state, exchange.agreed = state, state.agreed
         except (RpcError, msgspec.DecodeError) as error:
             exchange = self._bare(caller, envelope)
             wrong = error if isinstance(error, RpcError) else invalid(f"Invalid params: {error}")
@@ -123,16 +125,18 @@ class ModernEra:
         self._relay.listeners.remove(exchange)
         self._relay.done(exchange)
 
-    def _retry(self, caller: Caller, envelope: Envelope, params: Params, meta: Params) -> Exchange | None:
-        """The exchange that waits for this request's answers, if it is a retry of one that waits."""
-        if envelope.method not in ASKING or "requestState" not in params:
+    def _state(self, scope: str, caller: Caller, method: str, params: Params) -> State | None:
+        """What the client brings back from an earlier round, if this is a later one."""
+        if "requestState" not in params or method not in ASKING:
             return None
-        opened = self._relay.seal.open(text_member(params, "requestState"), caller.client, envelope.method, params)
-        if opened is None:
-            raise invalid("requestState is not valid for this request")
-        if not opened[0]:
-            return None
-        exchange = self._relay.parking.retry(opened[0], caller, params.get("inputResponses"))
+        state = self._relay.seal.open(text_member(params, "requestState"), caller.client, method, params)
+        if state is None or scope not in ("", state.server):
+            raise foreign_state()
+        return state
+
+    def _retry(self, state: State, caller: Caller, envelope: Envelope, params: Params, meta: Params) -> Exchange:
+        """The exchange that waits for this request's answers."""
+        exchange = self._relay.parking.retry(state.parked, caller, params.get("inputResponses"))
         if exchange is None:
             raise invalid("The call that asked is over; begin it anew")
         exchange.request_id = bytes(envelope.id)

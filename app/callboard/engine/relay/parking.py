@@ -123,15 +123,22 @@ class Parking:
         exchange = waiting.exchange
         questions = waiting.questions.items()
         requests = {name: {"method": method, "params": params} for name, (method, params, _) in questions}
-        if not requests or exchange.done:
+        link = exchange.link
+        if not requests or exchange.done or link is None:
             return
-        state = self._seal.make(waiting.caller.client, exchange.method, exchange.params, parked=waiting.key)
+        state = self._seal.make(
+            waiting.caller.client,
+            link.name,
+            exchange.method,
+            exchange.params,
+            agreed=exchange.agreed,
+            parked=waiting.key,
+        )
         result = {"resultType": "input_required", "inputRequests": requests, "requestState": state}
         waiting.since = time.monotonic()
         self._look_again(waiting)
         exchange.pause(Answer(result=encode(result)))
-        if exchange.link is not None:
-            exchange.link.park(exchange)
+        link.park(exchange)
 
     def _look_again(self, waiting: Waiting) -> None:
         left = waiting.since + WAIT_SECONDS - time.monotonic()

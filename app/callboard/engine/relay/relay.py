@@ -35,7 +35,7 @@ from callboard.engine.relay.catalogue import (
 )
 from callboard.engine.relay.delivery import Delivery
 from callboard.engine.relay.envelope import Raw, decode_json, raw_json
-from callboard.engine.relay.errors import RpcError
+from callboard.engine.relay.errors import RpcError, foreign_state
 from callboard.engine.relay.exchange import Exchange, Watch
 from callboard.engine.relay.gate import Gate
 from callboard.engine.relay.link import ServerLink
@@ -219,6 +219,8 @@ class Relay:
         method, caller = exchange.method, exchange.caller
         try:
             link, params, shown = self.router.route(scope, method, exchange.params)
+            if exchange.state is not None and exchange.state.server != link.name:
+                raise foreign_state()
             verdict = self.gate.verdict(caller, method, link.name, params, shown)
         except RpcError as error:
             if not waited and self.unread(scope):

@@ -1,4 +1,4 @@
-"""``requestState`` of ours: sealed, and bound to client, request and time (2026-07-28, basic/patterns/mrtr)."""
+"""``requestState`` of ours: sealed, and bound to client, server, request and time (2026-07-28, basic/patterns/mrtr)."""
 
 import base64
 import hashlib
@@ -6,6 +6,7 @@ import hmac
 import json
 import secrets
 import time
+from collections import OrderedDict
 from typing import Final
 
 import msgspec
@@ -15,25 +16,38 @@ from callboard.engine.storage.agreement import Agreement
 from callboard.engine.upstream.base import Params
 
 STATE_SECONDS: Final = 3600.0
+MAX_SPENT: Final = 50_000  # states whose use is remembered
 _OF_THE_ROUND: Final = frozenset({"_meta", "inputResponses", "requestState"})
 
 
-class _State(msgspec.Struct):
+class State(msgspec.Struct):
+    """What a state holds once it was opened."""
+
     expires: float
+    nonce: str
     caller: str
+    server: str  # that asked
     digest: bytes
+    agreed: bool  # the person was asked whether the call may be made, and agreed
     parked: str  # which waiting call the answers belong to, empty if none waits
     inner: msgspec.Raw  # the server's own state as raw JSON, "null" if it gave none
 
 
-_state = msgspec.json.Decoder(_State)
+_state = msgspec.json.Decoder(State)
 
 
 class Seal:
-    """Makes and opens states. The key lives as long as the engine, or is what several engines agree on."""
+    """Makes and opens states. The key lives as long as the engine, or is what several engines agree on.
+
+    What was used is remembered by each engine for itself. Engine loop only.
+    """
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
+        self._spent: OrderedDict[str, float] = (
+            OrderedDict()
+        )  # nonces by when their states expire, in the order of their use
+        self._oldest = 0.0  # what expires before this may have been used, and is refused
 
     def share(self, agreement: Agreement) -> None:
         """Open the states of other engines, and let them open those of this one."""
@@ -42,14 +56,38 @@ class Seal:
     def _agreed(self, key: bytes) -> None:
         self._key = key
 
-    def make(self, caller: str, method: str, params: Params, *, parked: str = "", inner: bytes = b"null") -> str:
-        """A state for the retry of one request by one caller."""
-        state = _State(time.time() + STATE_SECONDS, caller, _digest(method, params), parked, msgspec.Raw(inner))
-        body = encode(state)
+    def make(
+        self,
+        caller: str,
+        server: str,
+        method: str,
+        params: Params,
+        *,
+        agreed: bool,
+        parked: str = "",
+        inner: bytes = b"null",
+    ) -> str:
+        """A state for the retry of one caller's request to one server; ``agreed`` as in :class:`State`."""
+        body = encode(
+            State(
+                time.time() + STATE_SECONDS,
+                secrets.token_urlsafe(12),
+                caller,
+                server,
+                _digest(method, params),
+                agreed,
+                parked,
+                msgspec.Raw(inner),
+            )
+        )
         return base64.urlsafe_b64encode(self._sign(body) + body).decode()
 
-    def open(self, text: str, caller: str, method: str, params: Params) -> tuple[str, bytes] | None:
-        """Which waiting call and which inner state a state holds; None if it is forged, expired or somebody else's."""
+    def open(self, text: str, caller: str, method: str, params: Params) -> State | None:
+        """What a state holds; None if it is forged, expired, used or somebody else's. The server is for the relay to
+        compare, which knows where the request goes.
+
+        A state is used by being opened; that of a waiting call counts as unused, as a call goes on only once.
+        """
         try:
             sealed = base64.urlsafe_b64decode(text)
             if base64.urlsafe_b64encode(sealed).decode() != text:
@@ -62,7 +100,19 @@ class Seal:
             return None
         if state.expires < time.time() or state.caller != caller or state.digest != _digest(method, params):
             return None
-        return state.parked, bytes(state.inner)
+        if not state.parked and not self._spend(state):
+            return None
+        return state
+
+    def _spend(self, state: State) -> bool:
+        """Use a state up; False if it was used before, or may have been."""
+        if state.nonce in self._spent or state.expires <= self._oldest:
+            return False
+        self._spent[state.nonce] = state.expires
+        now = time.time()
+        while len(self._spent) > MAX_SPENT or next(iter(self._spent.values())) < now:
+            self._oldest = max(self._oldest, self._spent.popitem(last=False)[1])
+        return True
 
     def _sign(self, body: bytes) -> bytes:
         return hmac.new(self._key, body, hashlib.sha256).digest()

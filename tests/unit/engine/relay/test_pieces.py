@@ -138,12 +138,13 @@ def test_errors_pass_but_for_the_code_of_missing_resources(error: str) -> None:
 def test_a_state_opens_for_what_it_was_made_for_alone(params: Any, others: Any, inner: str, rubbish: bytes) -> None:
     made = Seal()
     raw, changed = decode_params(raw_json(params)), decode_params(raw_json(others))
-    state = made.make("a", "tools/call", raw, parked="key", inner=json.dumps(inner).encode())
+    state = made.make("a", "s", "tools/call", raw, agreed=True, parked="key", inner=json.dumps(inner).encode())
     respelt = decode_params(json.dumps(params, indent=2, sort_keys=True).encode())
     rounds = {"_meta": Raw(b"1"), "inputResponses": Raw(b"2"), "requestState": Raw(b"3")}
     opened = made.open(state, "a", "tools/call", {**respelt, **rounds})
     assert opened is not None
-    assert (opened[0], json.loads(opened[1])) == ("key", inner)
+    assert (opened.server, opened.agreed, opened.parked) == ("s", True, "key")
+    assert json.loads(bytes(opened.inner)) == inner
     assert made.open(state, "b", "tools/call", raw) is None
     assert made.open(state, "a", "prompts/get", raw) is None
     assert Seal().open(state, "a", "tools/call", raw) is None
@@ -156,18 +157,37 @@ def test_a_state_opens_for_what_it_was_made_for_alone(params: Any, others: Any, 
 
 def test_a_state_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Seal()
-    state = made.make("a", "m", {})
-    monkeypatch.setattr(seal, "STATE_SECONDS", 0)
+    state, unused = (made.make("a", "s", "m", {}, agreed=False) for _ in range(2))
     assert made.open(state, "a", "m", {}) is not None
     monkeypatch.setattr(seal.time, "time", lambda: 1e11)
-    assert made.open(state, "a", "m", {}) is None
+    assert made.open(unused, "a", "m", {}) is None
+
+
+def test_a_state_is_used_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when more were used than can be remembered: then older ones are refused."""
+    monkeypatch.setattr(seal, "MAX_SPENT", 2)
+    made, clock = Seal(), [0.0]
+    monkeypatch.setattr(seal.time, "time", lambda: clock[0])
+    states = []
+    for clock[0] in range(5):
+        states.append(made.make("a", "s", "m", {}, agreed=True))
+    for state in states[1:4]:
+        assert made.open(state, "a", "m", {}) is not None
+    for state in states[:4]:
+        assert made.open(state, "a", "m", {}) is None
+    assert made.open(states[4], "a", "m", {}) is not None
+    assert len(made._spent) == 2
+    clock[0] = 4.5 + seal.STATE_SECONDS
+    late = made.make("a", "s", "m", {}, agreed=True)
+    assert made.open(late, "a", "m", {}) is not None
+    assert len(made._spent) == 1  # what has expired need not be remembered
 
 
 @pytest.mark.parametrize("value", [b"9" * 10_000, b"[" * 900 + b"]" * 900, b"1e999", b"1E2", b"-0"])
 def test_states_of_odd_arguments(value: bytes) -> None:
     made = Seal()
     params = {"arguments": Raw(value)}
-    state = made.make("a", "m", params)
+    state = made.make("a", "s", "m", params, agreed=False)
     assert made.open(state, "a", "m", params) is not None
     assert made.open(state, "a", "m", {"arguments": Raw(b"1")}) is None
 

@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
+from callboard.core.policy_shapes import DefaultPolicy
 from callboard.engine.relay import parking, seal, sessions
+from callboard.engine.relay.envelope import decode_params, raw_json
 from tests.support.gateway import (
     LegacyClient,
     ModernClient,
     Refuse,
     TestGateway,
+    gateway,
     in_background,
     text_of,
     until,
@@ -193,6 +196,49 @@ async def test_only_so_many_calls_wait(legacy: TestGateway, monkeypatch: pytest.
     monkeypatch.setattr(parking, "MAX_PER_CALLER", 0)
     async with legacy.modern("one", **ASKED) as client:
         assert text_of(await client.call("elicit")) == "refused: too many calls wait for an answer"
+
+
+async def test_a_state_is_no_consent_that_was_not_given(tmp_path: Path) -> None:
+    """A server that asks nobody's leave hands out states; they open no tool that the person has to be asked for."""
+    async with gateway(tmp_path, "one", "two") as front:
+        for name in ("one", "two"):
+            await front.start_fixture(name, "modern")
+        policies = front.relay.policies
+        policies.configure(DefaultPolicy(ask=["two.elicit"]), {}, {})
+        one, two, both = front.modern("one", **ASKED), front.modern("two", **ASKED), front.modern("", **ASKED)
+        async with one, two, both:
+            able(one)
+            able(two)
+            assert (await two.call("elicit"))["error"]["data"]["code"] == "policy-unanswered"
+            call = {"name": "elicit", "arguments": {}}
+            first, second, third = [{**call, **one.retry(await asked(one))} for _ in range(3)]
+            assert (await two.request("tools/call", first))["error"]["code"] == -32602
+            shown = {"name": "two__elicit", "arguments": {}}
+            raw = decode_params(raw_json(shown))
+            foreign = front.relay.seal.make("a", "one", "tools/call", raw, agreed=True)
+            answer = await both.request("tools/call", {**shown, "requestState": foreign})
+            assert answer["error"]["code"] == -32602
+            assert text_of(await one.request("tools/call", second)).startswith("hello Ann")
+            policies.configure(DefaultPolicy(ask=["*.elicit"]), {}, {})
+            answer = await one.request("tools/call", third)
+            assert answer["error"]["data"]["code"] == "policy-unanswered"
+
+
+async def test_consent_holds_for_one_call(tmp_path: Path) -> None:
+    """Through all its rounds, and no further."""
+    async with gateway(tmp_path, "one") as front:
+        await front.start_fixture("one", "modern")
+        front.relay.policies.configure(DefaultPolicy(ask=["*.elicit"]), {}, {})
+        questions = front.relay.questions
+        async with front.modern("one", **ASKED) as client:
+            able(client)
+            with questions.listening():
+                async with in_background(asked(client)) as call:
+                    (question,) = await until(questions.open, 30)
+                    questions.settle(question.id, "once")
+                    params = {"name": "elicit", "arguments": {}, **client.retry(await call)}
+            assert text_of(await client.request("tools/call", params)).startswith("hello Ann")
+            assert (await client.request("tools/call", params))["error"]["code"] == -32602
 
 
 # ---- questions that lose their point

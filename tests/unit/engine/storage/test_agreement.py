@@ -82,8 +82,10 @@ async def test_until_the_database_was_reached_nobody_is_let_in(
 
 async def test_states_sealed_by_one_engine_open_at_the_other(tmp_path: Path, address: str) -> None:
     async with Sharer(tmp_path, address, "one") as one, Sharer(tmp_path, address, "two") as two:
-        state = one.seal.make("vscode", "tools/call", {}, inner=b'"s"')
-        assert two.seal.open(state, "vscode", "tools/call", {}) == ("", b'"s"')
+        state = one.seal.make("vscode", "files", "tools/call", {}, agreed=True, inner=b'"s"')
+        opened = two.seal.open(state, "vscode", "tools/call", {})
+        assert opened is not None
+        assert (opened.server, opened.agreed, bytes(opened.inner)) == ("files", True, b'"s"')
         assert Seal().open(state, "vscode", "tools/call", {}) is None
 
 
