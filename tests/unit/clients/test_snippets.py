@@ -24,7 +24,13 @@ def test_vscode_asks_for_the_token() -> None:
             }
         },
         "inputs": [
-            {"type": "promptString", "id": "callboard-token", "description": "Callboard token", "password": True}
+            {
+                "type": "promptString",
+                "id": "callboard-token",
+                "description": "Callboard token (in Callboard's window: Clients, VS Code, Copy token; "
+                "or: callboard snippet vscode --with-token)",
+                "password": True,
+            }
         ],
     }
     assert view.file == ".vscode/mcp.json"
