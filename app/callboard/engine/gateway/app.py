@@ -18,6 +18,7 @@ from callboard.engine.relay.gate import denied
 log = logging.getLogger(__name__)
 
 API_PREFIX: Final = "/api/v1"
+HEALTH_PATH: Final = "/healthz"
 CALLBACK_PATH: Final = "/oauth/callback"
 _PATH: Final = re.compile(r"(?:/(servers|profiles)/([^/]+))?/mcp(?:/tools/([^/]+))?/?")
 _LONGEST_PATH: Final = 1000  # characters; paths are remembered, also those of strangers
@@ -132,7 +133,7 @@ class GatewayApp:
     async def _answer(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         headers = self._checked_headers(scope)
         path: str = scope["path"]
-        if path == "/healthz":
+        if path == HEALTH_PATH:
             ready = self._is_ready()
             await respond(send, 200 if ready else 503, b'{"status":"ok"}' if ready else b'{"status":"waiting"}')
             return

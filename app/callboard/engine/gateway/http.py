@@ -63,7 +63,9 @@ STATUS: Final = {
         ),
         409,
     ),
+    "head-timeout": 408,
     "body-too-large": 413,
+    "head-too-large": 431,
     "internal": 500,
     **dict.fromkeys(("upstream-gone", *(code for code in FIXES if code.startswith("remote-"))), 502),
     **dict.fromkeys(
@@ -85,6 +87,7 @@ STATUS: Final = {
             "secrets-locked",
             "roster-unwritable",
             "storage-away",
+            "connections-exhausted",
         ),
         503,
     ),

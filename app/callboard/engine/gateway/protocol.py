@@ -15,15 +15,21 @@ from typing import Final
 from urllib.parse import unquote
 
 import httptools
-from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from callboard.engine.gateway.app import GatewayApp
-from callboard.engine.gateway.http import WHOLE, App, HttpScope, Message, Reply
+from callboard.core.errors import CallboardError
+from callboard.engine.gateway.app import HEALTH_PATH, GatewayApp
+from callboard.engine.gateway.http import WHOLE, App, HttpScope, Message, Reply, error_reply
 from callboard.engine.gateway.mcp import Begun
 
 log = logging.getLogger(__name__)
 
+MOST_CONNECTIONS: Final = 2000
+LARGEST_HEAD: Final = 64 * 1024  # bytes of a request's first line and headers, or of what trails its body
+HEADER_COST: Final = 32  # bytes that a header counts for beside its text (as in RFC 9113, 6.5.2)
+HEAD_SECONDS: Final = 20.0  # from a head's beginning to its end
+STRANGER_SECONDS: Final = 60.0  # for which a connection may be idle on which nobody was let in
 _FAILED: Final = "A request to %s could not be answered"
 
 _STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
@@ -37,24 +43,35 @@ class GatewayProtocol(HttpToolsProtocol):
     _fresh: "Cycle | None" = None  # not yet begun
     _taken: "Cycle | None" = None  # the last one that was begun without a task
 
+    is_admitted = False  # somebody with a good token was answered
+    _head_open = False  # lines of a head, or of what trails a body in chunks, are being read
+    _head_size = 0  # bytes of them in earlier pieces
+    _head_since = 0.0  # the loop's time
+    _head_timer: asyncio.TimerHandle | None = None
+
     # idle connections: one timer for the life of the connection, which looks when the last answer was
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client connected."""
         super().connection_made(transport)
         self._idle_since = self.loop.time()
-        self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._look_if_idle)
+        self._idle_timer = self.loop.call_later(STRANGER_SECONDS, self._look_if_idle)
+        if len(self.connections) > MOST_CONNECTIONS:
+            self._refuse(CallboardError("connections-exhausted", "The gateway has too many connections."))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client, or we, closed the connection."""
         self._idle_timer.cancel()
+        if self._head_timer is not None:
+            self._head_timer.cancel()
         if self._taken is not None:
             self._taken.lost(self.app)
         super().connection_lost(exc)
 
     def _look_if_idle(self) -> None:
         answering = self.cycle is not None and not self.cycle.response_complete
-        left = self.timeout_keep_alive - (0.0 if answering else self.loop.time() - self._idle_since)
+        most = self.timeout_keep_alive if self.is_admitted else STRANGER_SECONDS
+        left = most - (0.0 if answering else self.loop.time() - self._idle_since)
         if left > 0:
             self._idle_timer = self.loop.call_later(left, self._look_if_idle)
         else:
@@ -64,12 +81,15 @@ class GatewayProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """A request begins to arrive."""
+        self._head_open = True
+        self._head_size = 0
         self.url = b""
         self.expect_100_continue = False
         self.headers = []
 
     def on_headers_complete(self) -> None:
         """Answer the request, once the one before it on this connection is answered; its body may still be coming."""
+        self._head_open = False
         url = httptools.parse_url(self.url)
         path = url.path.decode("ascii")
         scope: HttpScope = {
@@ -79,6 +99,7 @@ class GatewayProtocol(HttpToolsProtocol):
             "query_string": url.query or b"",
             "headers": self.headers,
         }
+        self.headers = []  # what trails the body is no header (RFC 9110, 6.5.1)
         previous, cycle = self.cycle, Cycle(self, scope)
         self.cycle = cycle
         if previous is None or previous.response_complete:
@@ -87,16 +108,80 @@ class GatewayProtocol(HttpToolsProtocol):
             self.flow.pause_reading()
             self.pipeline.appendleft((cycle, self.app))  # type: ignore[arg-type]
 
+    def on_body(self, body: bytes) -> None:
+        """A part of a body has come; what comes after the answer nobody needs."""
+        self._head_open = False
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete:
+            return
+        cycle.body += body
+        if len(cycle.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        cycle.message_event.set()
+
+    def on_chunk_header(self) -> None:
+        """A part of a body in chunks follows, or what trails it."""
+        self._head_open = True
+        self._head_size = 0
+
+    def on_message_complete(self) -> None:
+        """A request has come whole."""
+        self._head_open = False
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            cycle.more_body = False
+            cycle.message_event.set()
+
     def data_received(self, data: bytes) -> None:
         """Parse; then begin the request that has come."""
         super().data_received(data)
         cycle, self._fresh = self._fresh, None
+        if self.transport.is_closing():
+            return
+        if self._head_open:
+            self._watch_head(len(data))
         if cycle is None or self.transport.is_closing():
             return
-        if cycle.begin_at_once(self.app):
+        if (len(data) > LARGEST_HEAD or self._head_size) and cycle.has_large_head():
+            cycle.refuse(_too_large())
+        elif cycle.begin_at_once(self.app):
             self._taken = cycle
         else:
             self._start_asgi_task(cycle, self.app)  # type: ignore[arg-type]
+
+    # heads: whoever has not yet shown a token must not fill our memory
+
+    def _watch_head(self, size: int) -> None:
+        """A piece of this size ended within a head: bound it, and the time until its end."""
+        if not self._head_size:
+            self._head_since = self.loop.time()
+            size = 1  # whatever came before it in the piece is not counted
+        self._head_size += size
+        if self._head_size > LARGEST_HEAD or _is_large(self.url, self.headers):
+            self._refuse(_too_large())
+        elif self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._look_at_head)
+
+    def _look_at_head(self) -> None:
+        self._head_timer = None
+        if not self._head_open or self.transport.is_closing():
+            return
+        if self.flow.read_paused:  # an earlier request is being answered: we do not read on
+            self._head_since = self.loop.time()
+        left = self._head_since + HEAD_SECONDS - self.loop.time()
+        if left > 0:
+            self._head_timer = self.loop.call_later(left, self._look_at_head)
+        else:
+            self._refuse(CallboardError("head-timeout", f"The request's head took more than {HEAD_SECONDS:g} s."))
+
+    def _refuse(self, error: CallboardError) -> None:
+        """Close, and say why if no earlier request is being answered."""
+        if self.cycle is None or self.cycle.response_complete:
+            reply = error_reply(error)
+            body = b"".join(reply.body) if not isinstance(reply.body, bytes) else reply.body
+            length = b"content-length: %d\r\n" % len(body)
+            self.transport.write(_head(reply.status, reply.headers, length, keep_alive=False) + body)
+        self.transport.close()
 
     def on_response_complete(self) -> None:
         """An answer is written: read on, and answer a request that came meanwhile."""
@@ -184,6 +269,15 @@ class Cycle:
             begun.exchange.on_wake = None
             app.gone(begun)
 
+    def has_large_head(self) -> bool:
+        """Whether its head is larger than is allowed, all of it having come at once."""
+        return _is_large(self._scope["path"], self._scope["headers"])
+
+    def refuse(self, error: CallboardError) -> None:
+        """Answer with an error and close: the rest of what was sent is not wanted."""
+        self.keep_alive = False
+        self._write(error_reply(error))
+
     async def run_asgi(self, app: App) -> None:
         """Let the application answer; what it fails to answer is an error of ours."""
         try:
@@ -249,12 +343,9 @@ class Cycle:
             self._write(Reply(500, headers=()))
 
     def _head(self, status: int, headers: Iterable[tuple[bytes, bytes]], length: bytes) -> bytes:
-        """Status line and headers. Names and values are the gateway's own and are not looked at again."""
-        lines = [_STATUS_LINES[status]]
-        for name, value in headers:
-            lines += (name, b": ", value, b"\r\n")
-        lines += (length, b"\r\n" if self.keep_alive else b"connection: close\r\n\r\n")
-        return b"".join(lines)
+        if not self._protocol.is_admitted and status < 400 and self._scope["path"] != HEALTH_PATH:
+            self._protocol.is_admitted = True
+        return _head(status, headers, length, keep_alive=self.keep_alive)
 
     def _complete(self) -> None:
         self.response_complete = True
@@ -262,3 +353,20 @@ class Cycle:
         if not self.keep_alive:
             self._protocol.transport.close()
         self._protocol.on_response_complete()
+
+
+def _head(status: int, headers: Iterable[tuple[bytes, bytes]], length: bytes, *, keep_alive: bool) -> bytes:
+    """Status line and headers. Names and values are the gateway's own and are not looked at again."""
+    lines = [_STATUS_LINES[status]]
+    for name, value in headers:
+        lines += (name, b": ", value, b"\r\n")
+    lines += (length, b"\r\n" if keep_alive else b"connection: close\r\n\r\n")
+    return b"".join(lines)
+
+
+def _is_large(url: bytes | str, headers: list[tuple[bytes, bytes]]) -> bool:
+    return len(url) + sum(len(name) + len(value) + HEADER_COST for name, value in headers) > LARGEST_HEAD
+
+
+def _too_large() -> CallboardError:
+    return CallboardError("head-too-large", f"The request's head is larger than {LARGEST_HEAD // 1024} KiB.")

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import json
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from callboard.engine.gateway import protocol as gateway_protocol
 from callboard.engine.gateway.app import _find_target
-from callboard.engine.gateway.http import Reply
+from callboard.engine.gateway.http import Reply, respond
 from callboard.engine.gateway.mcp import McpEndpoint
 from callboard.engine.gateway.protocol import GatewayProtocol
 from tests.support.gateway import TestGateway, gateway, until
@@ -199,3 +202,137 @@ async def test_an_answer_to_a_client_that_is_just_gone_leaves_the_next_connectio
         async with connection(front) as (reader, writer):
             writer.write(request(PING % 2))
             assert (await answer(reader))[2] == PONG % 2
+
+
+# ---- what somebody sends who has shown no token
+
+HEAD = b"POST /servers/one/mcp HTTP/1.1\r\nHost: localhost\r\n"
+LIMIT = gateway_protocol.LARGEST_HEAD
+
+
+async def refusal(reader: asyncio.StreamReader) -> tuple[int, str]:
+    """Status and code of an error after which the connection is closed."""
+    status, headers, body = await answer(reader)
+    assert headers[b"connection"] == b"close"
+    assert await reader.read() == b""
+    return status, json.loads(body)["code"]
+
+
+def lines(size: int) -> bytes:
+    """Whole headers, together of this size."""
+    count, rest = divmod(size, 1000)
+    return b"".join(b"X: " + b"a" * 995 + b"\r\n" for _ in range(count - 1)) + b"X: " + b"a" * (995 + rest) + b"\r\n"
+
+
+async def test_a_head_without_an_end_is_refused_before_it_fills_the_memory(front: TestGateway) -> None:
+    async with connection(front) as (reader, writer):
+        writer.write(HEAD + lines(LIMIT - 5000))
+        await writer.drain()
+        writer.write(lines(6000))
+        assert await refusal(reader) == (431, "head-too-large")
+
+
+@pytest.mark.parametrize("start", [b"GET /", HEAD + b"X: ", HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\nX: "])
+async def test_a_line_without_an_end_ends_the_connection(front: TestGateway, start: bytes) -> None:
+    host, port = front.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), 60) as client:
+        client.setblocking(False)
+        loop, sent = asyncio.get_running_loop(), 0
+        await loop.sock_sendall(client, start)
+        with contextlib.suppress(ConnectionError):
+            while sent < 64 * 1024 * 1024:
+                await loop.sock_sendall(client, b"a" * 16000)
+                sent += 16000
+    assert sent < 64 * 1024 * 1024
+
+
+async def test_many_small_headers_are_refused(front: TestGateway) -> None:
+    async with connection(front) as (reader, writer):
+        writer.write(HEAD + b"X: a\r\n" * (LIMIT // gateway_protocol.HEADER_COST))
+        assert await refusal(reader) == (431, "head-too-large")
+
+
+async def test_a_large_head_that_comes_at_once_is_refused(front: TestGateway) -> None:
+    async with connection(front) as (reader, writer):
+        writer.write(request(PING % 1, lines(LIMIT).decode().strip()))
+        assert await refusal(reader) == (431, "head-too-large")
+
+
+async def test_a_head_within_the_limit_and_a_large_body_are_taken(front: TestGateway) -> None:
+    large = PING % 1 + b" " * (4 * LIMIT)
+    async with connection(front) as (reader, writer):
+        for number in range(3):
+            writer.write(request(PING % number, lines(LIMIT - 5000).decode().strip()) + request(large))
+            assert (await answer(reader))[2] == PONG % number
+            assert (await answer(reader))[2] == PONG % 1
+
+
+async def test_a_body_in_chunks_may_be_large_and_its_trailers_are_no_headers(front: TestGateway) -> None:
+    head = request(b"").replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+    blank = b"%x\r\n%b\r\n" % (LIMIT, b" " * LIMIT)
+    body = b"%x\r\n%b\r\n" % (len(PING % 1), PING % 1) + blank * 3 + b"0\r\nHost: evil.example\r\n\r\n"
+    async with connection(front) as (reader, writer):
+        writer.write(head + body)
+        assert (await answer(reader))[2] == PONG % 1
+
+
+async def test_a_head_that_is_begun_must_end_in_time(front: TestGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway_protocol, "HEAD_SECONDS", 0.05)
+    async with connection(front) as (reader, writer):
+        writer.write(HEAD)
+        assert await refusal(reader) == (408, "head-timeout")
+    async with connection(front) as (reader, writer):
+        writer.write(request(PING % 1) + HEAD)
+        assert (await answer(reader))[2] == PONG % 1
+        assert await refusal(reader) == (408, "head-timeout")
+
+
+async def test_a_head_that_we_do_not_read_on_is_waited_for(front: TestGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[bool] = []
+    go = asyncio.Event()
+    look: Callable[..., None] = GatewayProtocol._look_at_head
+
+    def note(protocol: GatewayProtocol) -> None:
+        looked.append(protocol.flow.read_paused)
+        look(protocol)
+
+    async def wait(
+        self: McpEndpoint, method: str, server: str, caller: Any, headers: Any, receive: Any, send: Any
+    ) -> None:
+        await go.wait()
+        await respond(send, 200, b"{}")
+
+    monkeypatch.setattr(gateway_protocol, "HEAD_SECONDS", 0.01)
+    monkeypatch.setattr(GatewayProtocol, "_look_at_head", note)
+    monkeypatch.setattr(McpEndpoint, "begin", lambda *_: None)
+    monkeypatch.setattr(McpEndpoint, "__call__", wait)
+    async with connection(front) as (reader, writer):
+        writer.write(request(PING % 1) + request(PING % 2) + HEAD)
+        await until(lambda: len(looked) > 2)
+        assert all(looked)
+        go.set()
+        for _ in range(2):
+            assert (await answer(reader))[2] == b"{}"
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", HEAD + b"\r\n"])
+async def test_a_connection_on_which_nobody_was_let_in_is_soon_closed(
+    front: TestGateway, monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    monkeypatch.setattr(gateway_protocol, "STRANGER_SECONDS", 0.2)
+    async with connection(front) as (reader, writer):
+        writer.write(said)
+        if said:
+            await answer(reader)
+        assert await reader.read() == b""
+
+
+async def test_there_may_not_be_too_many_connections(front: TestGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway_protocol, "MOST_CONNECTIONS", 1)
+    async with connection(front) as (reader, writer):
+        writer.write(request(PING % 1))
+        assert (await answer(reader))[2] == PONG % 1
+        async with connection(front) as (second, _):
+            assert await refusal(second) == (503, "connections-exhausted")
+        writer.write(request(PING % 2))
+        assert (await answer(reader))[2] == PONG % 2
