@@ -73,7 +73,7 @@ def asked(link: HandLink, method: str) -> list[tuple[str, Any]]:
 
 async def test_it_lists_clients_and_profiles(page: ClientsPage) -> None:
     rows = [page.list.item(row).text() for row in range(page.list.count())]
-    assert rows == ["Clients", "Every client", "VS Code", "Cursor", "Profiles", "work"]
+    assert rows == ["Clients", "Default rules", "VS Code", "Cursor", "Profiles", "work"]
     assert page.chosen == (CLIENT, "")
     assert page.client.rules.deny.patterns() == ["*.rm"]
     assert page.client.rules.allow.patterns() == ["*"]

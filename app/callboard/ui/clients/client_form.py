@@ -53,7 +53,7 @@ class ClientForm(QWidget):
         self.seen = MutedLabel(theme)
         self.copy_token = QPushButton(self.tr("Copy token"))
         self.new_token = QPushButton(self.tr("Replace token…"))
-        self.default = QRadioButton(self.tr("The rules that hold for every client"))
+        self.default = QRadioButton(self.tr("The default rules"))
         self.own = QRadioButton(self.tr("Rules of its own: what they do not name is denied"))
         self.rules = RulesFields(theme)
         self.profile = QComboBox()
@@ -87,7 +87,7 @@ class ClientForm(QWidget):
     def _fill(self, view: PolicyView) -> None:
         self._filling = True
         client = self._client
-        self.title.setText(client.name if client is not None else self.tr("Every client"))
+        self.title.setText(client.name if client is not None else self.tr("Default rules"))
         self.seen.setText(self._seen_text())
         for widget in (self.default, self.own, self._profile_row, self._profile_label, self.approvals):
             widget.setVisible(client is not None)
@@ -103,14 +103,14 @@ class ClientForm(QWidget):
         for profile in view.profiles:
             self.profile.addItem(profile.name, profile.name)
         self.profile.setCurrentIndex(max(0, self.profile.findData(client.profile if client is not None else "")))
-        self.bound.setSpecialValueText(self.tr("No bound") if client is None else self.tr("As for every client"))
+        self.bound.setSpecialValueText(self.tr("No bound") if client is None else self.tr("As in the default rules"))
         self.bound.setValue(int(self._entry.get("max_result_chars") or 0))
         self._filling = False
 
     def _seen_text(self) -> str:
         client = self._client
         if client is None:
-            return self.tr("What holds for every client that has no rules of its own.")
+            return self.tr("They hold for each client that has no rules of its own.")
         if client.last_seen is None:
             return self.tr("{id} · not seen since the engine started").format(id=client.id)
         when = formats.relative_time(client.last_seen, time.time())
@@ -285,7 +285,7 @@ class ApprovalList(QWidget):
         for approval in approvals:
             self._rows.addWidget(self._row(approval))
         if not approvals:
-            self._rows.addWidget(MutedLabel(self._theme, self.tr("Nothing is allowed without a question by now.")))
+            self._rows.addWidget(MutedLabel(self._theme, self.tr("No question was answered with Always yet.")))
 
     def _row(self, approval: ApprovalView) -> QWidget:
         item = f"{approval.server}.{approval.name}"

@@ -112,7 +112,7 @@ class ClientsPage(QWidget):
         self.list.blockSignals(True)
         self.list.clear()
         self._add_head(self.tr("Clients"))
-        self._add_row((CLIENT, ""), self.tr("Every client"), self.tr("without rules of its own"))
+        self._add_row((CLIENT, ""), self.tr("Default rules"), self.tr("for clients without rules of their own"))
         for client in view.clients:
             self._add_row((CLIENT, client.id), client.name, _client_line(self, client))
         self._add_head(self.tr("Profiles"))
