@@ -152,7 +152,7 @@ class Questions:
         return choice
 
     def settle(self, question_id: int, choice: Choice) -> Question:
-        """Give the person's answer; "always" and what it is for hold for the other open questions of it too.
+        """Give the person's answer; "always" holds for the other open questions about the same tool, as it is, too.
 
         Raises ``question-over`` for one that is not open any more.
         """
@@ -162,7 +162,8 @@ class Questions:
         question.answer.set_result(choice)
         if choice == "always":
             for other in self._open.values():
-                if other.item == question.item and not other.answer.done():
+                is_same = other.item == question.item and other.definition == question.definition
+                if is_same and not other.answer.done():
                     other.answer.set_result("once")
         return question
 

@@ -16,6 +16,7 @@ from callboard.engine.upstream.base import Answer, Params, Request
 
 if TYPE_CHECKING:
     from callboard.engine.calls.record import CallRecord
+    from callboard.engine.policy.approvals import Item
     from callboard.engine.policy.callers import Caller
     from callboard.engine.relay.link import ServerLink
     from callboard.engine.relay.seal import State
@@ -62,6 +63,7 @@ class Exchange:
         "_on_done",
         "_wake",
         "agreed",
+        "agreed_to",
         "answer",
         "asker",
         "caller",
@@ -127,6 +129,7 @@ class Exchange:
         self.answer: Answer | None = None
         self.agreed = False  # the person has been asked whether this call may be made, in this round or an earlier one
         self.state: State | None = None  # what the client brought back from an earlier round
+        self.agreed_to: tuple[Item, bytes | None] | None = None  # and to what, with the definition that was shown
         self.interim = False  # the answer asks for more; the request upstream goes on
         self._late: Answer | None = None  # the answer that came while the client was away to ask
         self.http_status = 200

@@ -15,6 +15,7 @@ from callboard.core.names import JOINT
 from callboard.core.policy import ALLOWED, Verdict
 from callboard.core.policy_shapes import ItemKind
 from callboard.core.protocol import LOGGED, RESOURCE_NOT_FOUND
+from callboard.engine.policy.approvals import Item as ApprovalItem
 from callboard.engine.policy.callers import Caller
 from callboard.engine.relay.envelope import Raw, decode_params, notification_bytes, raw_json
 from callboard.engine.relay.errors import RpcError, failure, invalid
@@ -94,7 +95,10 @@ class Gate:
         return not caller.sees(kind, server, own)
 
     def ask(self, exchange: Exchange, server: str, own: str, verdict: Verdict, proceed: Callable[[], None]) -> None:
-        """Ask the person whether a call may be made; ``proceed`` makes it. Meanwhile the connection is kept alive."""
+        """Ask the person whether a call may be made. Meanwhile the connection is kept alive.
+
+        After a yes ``proceed`` submits it again: meanwhile the rules, the tool and its server may have become others.
+        """
         exchange.deadline = exchange.expires = 0.0  # the person's time is not the server's
         task = spawn(self._ask(exchange, server, own, verdict, proceed), name=f"ask for {server}.{own}")
         self._asking[exchange] = task
@@ -102,10 +106,8 @@ class Gate:
     async def _ask(
         self, exchange: Exchange, server: str, own: str, verdict: Verdict, proceed: Callable[[], None]
     ) -> None:
-        relay, caller = self._relay, exchange.caller
-        kind = _BY_METHOD[exchange.method]
-        item = (caller.client, kind, server, own)
-        definition = relay.catalogue.definition(server, own) if kind == "tool" else None
+        relay = self._relay
+        item, definition = self._asked_for(exchange, server, own)
         try:
             choice = await relay.questions.ask(
                 item,
@@ -119,18 +121,30 @@ class Gate:
             )
             if choice == "always":
                 await relay.policies.approve(item, definition)
-            if caller.verdict(kind, server, own).effect == "deny":  # the rules were changed meanwhile
-                raise denied(caller)
         except CallboardError as error:
             self._asking.pop(exchange, None)
             exchange.fail(error)
             return
         self._asking.pop(exchange, None)
-        exchange.agreed = True
+        exchange.agreed, exchange.agreed_to = True, (item, definition)
         try:
             proceed()
         except msgspec.DecodeError as error:
             exchange.complete(invalid(f"Invalid params: {error}").answer())
+
+    def _asked_for(self, exchange: Exchange, server: str, own: str) -> tuple[ApprovalItem, bytes | None]:
+        kind = _BY_METHOD[exchange.method]
+        definition = self._relay.catalogue.definition(server, own) if kind == "tool" else None
+        return (exchange.caller.client, kind, server, own), definition
+
+    def is_agreed(self, exchange: Exchange, server: str, own: str) -> bool:
+        """Whether the person has said yes to this call, and to the tool as it is now.
+
+        A later round of a call (2026-07-28, basic/patterns/mrtr) knows no more than that there was a yes.
+        """
+        if not exchange.agreed or exchange.agreed_to is None:
+            return exchange.agreed
+        return exchange.agreed_to == self._asked_for(exchange, server, own)
 
     def forget(self, exchange: Exchange) -> None:
         """A request is over: it need not be asked for any more."""

@@ -236,9 +236,9 @@ class Relay:
                 self.gate.note(exchange, link.name, shown, verdict)
                 self._refuse(exchange, self.gate.refusal(caller, scope, method, exchange.params))
                 return
-            if not exchange.agreed:
+            if not self.gate.is_agreed(exchange, link.name, shown):
                 self._log_begin(exchange, link.name, params, shown)
-                proceed = partial(self._send, link, exchange, params, shown, session)
+                proceed = partial(self.submit, scope, exchange, session)
                 self.gate.ask(exchange, link.name, shown, verdict, proceed)
                 return
         by_definition = method == "tools/call" and caller.decides_by_definition

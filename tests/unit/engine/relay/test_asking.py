@@ -14,6 +14,7 @@ from callboard.core.policy_shapes import ClientEntry, DefaultPolicy, Rules
 from callboard.engine.policy import questions as questions_module
 from callboard.engine.policy.approvals import Approvals
 from callboard.engine.policy.questions import Choice, Question
+from callboard.engine.relay.catalogue import Item
 from callboard.engine.relay.exchange import Watch
 from callboard.engine.upstream.base import Upstream
 from tests.support.gateway import (
@@ -157,6 +158,59 @@ async def test_a_call_of_a_stopped_server_that_stays_as_it_was_is_made(tmp_path:
         await start_on_demand(made, "--hints")
         assert "result" in await client.call("echo", {"text": "x"})
         assert [row.status for row in await made.rows("echo")] == ["completed"]
+
+
+def become_another(front: TestGateway, tool: str) -> None:
+    """The server lists a tool anew, with another definition."""
+    catalogue = front.relay.catalogue
+    items = catalogue.offer("one").lists["tools"]
+    catalogue.offer("one").lists["tools"] = [
+        Item(item.key, item.raw.replace(b"as they came", b"to somebody else") if item.key == tool else item.raw)
+        for item in items
+    ]
+    assert catalogue.offer("one").lists["tools"] != items
+    catalogue.offer("one").definitions = None
+    front.relay.policies.forget()
+
+
+async def test_a_tool_that_becomes_another_one_meanwhile_is_asked_for_again(
+    front: TestGateway, client: LegacyClient | ModernClient
+) -> None:
+    async with in_background(client.call("raw")) as call:
+        (question,) = await asked(front)
+        become_another(front, "raw")
+        front.relay.questions.settle(question.id, "always")
+        again = await until(
+            lambda: next((each for each in front.relay.questions.open() if each is not question), None), 30
+        )
+        assert again.definition != question.definition
+        assert front.relay.policies.caller("a").verdict("tool", "one", "raw").effect == "ask"
+        front.relay.questions.settle(again.id, "deny")
+        assert code(await call) == "policy-refused"
+    assert [row.status for row in await front.rows("raw")] == ["failed"]
+
+
+async def test_always_releases_no_question_about_another_definition(front: TestGateway) -> None:
+    async with front.modern("one") as client, in_background(client.call("raw", {"number": 1})) as first:
+        (question,) = await asked(front)
+        become_another(front, "raw")
+        async with in_background(client.call("raw", {"number": 2})) as second:
+            _, about_the_new = await asked(front, 2)
+            front.relay.questions.settle(about_the_new.id, "always")
+            assert "result" in await second
+            assert not question.answer.done()
+            front.relay.questions.settle(question.id, "once")
+            assert "result" in await first  # what it is now was allowed for good
+
+
+async def test_a_call_whose_tool_is_gone_meanwhile_goes_nowhere_else(front: TestGateway) -> None:
+    async with front.modern() as client, in_background(client.call("one__raw")) as call:
+        (question,) = await asked(front)
+        front.relay.sync([])
+        front.relay.questions.settle(question.id, "once")
+        assert (await call)["error"]["message"] == "Unknown tool: one__raw"
+        front.relay.sync(["one"])
+    assert [row.status for row in await front.rows("raw")] == ["failed"]
 
 
 async def test_a_server_that_is_forgotten_takes_the_verdicts_on_its_tools_along(front: TestGateway) -> None:
