@@ -19,6 +19,7 @@ from callboard.api.policy_schema import (
 from callboard.api.schema import RosterEdit, TokenView
 from callboard.core.errors import CallboardError
 from callboard.ui.actions import ServerActions
+from callboard.ui.clients.fields import ProblemLabel
 from callboard.ui.clients.page import CLIENT, PROFILE, ClientsPage
 from callboard.ui.icons import Icons
 from callboard.ui.theme import Theme, ThemeChoice
@@ -135,6 +136,36 @@ async def test_a_mistake_is_told_below_the_form(link: HandLink, page: ClientsPag
     await until(lambda: page.client.foot.problem.text(), seconds=30)
     assert "Must be SERVER.NAME" in page.client.foot.problem.text()
     assert page.client.foot.save.isEnabled()
+
+
+async def test_a_field_that_is_wrong_is_named_as_on_the_screen_and_marked(link: HandLink, page: ClientsPage) -> None:
+    problem = {"field": "policy.deny.1", "message": "Must be SERVER.NAME."}
+    link.hand.answers["/clients/vscode"] = CallboardError(
+        "entry-invalid", "policy.deny.1: Must be SERVER.NAME.", data={"problems": [problem]}
+    )
+    page.choose(CLIENT, "vscode")
+    page.client.rules.deny.set_patterns(["github.rm", "files"])
+    page.client.foot.save.click()
+    await until(lambda: page.client.foot.problem.text(), seconds=30)
+    assert page.client.foot.problem.text() == "Not saved. Correct: Deny"
+    assert page.client.rules.deny.accessibleDescription() == "files: Must be SERVER.NAME."
+    assert [each.text() for each in page.client.rules.findChildren(ProblemLabel) if each.isVisible()] == [
+        "files: Must be SERVER.NAME."
+    ]
+    page.client.foot.revert.click()
+    await until(lambda: not page.client.foot.problem.text(), seconds=30)
+    assert not any(each.isVisible() for each in page.client.rules.findChildren(ProblemLabel))
+
+
+async def test_a_profile_says_what_is_wrong_with_its_name(link: HandLink, page: ClientsPage) -> None:
+    problem = {"field": "name", "message": "Must be 1 to 64 letters (a-z), digits, - and _."}
+    link.hand.answers["/profiles/X"] = CallboardError("entry-invalid", "name: …", data={"problems": [problem]})
+    page.add.click()
+    page.profile.name.setText("X")
+    page.profile.foot.save.click()
+    await until(lambda: page.profile.foot.problem.text(), seconds=30)
+    assert page.profile.foot.problem.text() == "Not saved. Correct: Name"
+    assert page.profile.name.accessibleDescription() == problem["message"]
 
 
 async def test_begun_edits_stay_when_the_rules_change_elsewhere(link: HandLink, page: ClientsPage) -> None:

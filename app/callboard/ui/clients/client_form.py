@@ -82,6 +82,7 @@ class ClientForm(QWidget):
         self._shown = self._written()
         self.approvals.show_approvals([each for each in approvals if found is not None and each.client == found.id])
         self.foot.show_problem("")
+        self.rules.marks.clear()
         self._changed()
 
     def _fill(self, view: PolicyView) -> None:
@@ -161,10 +162,11 @@ class ClientForm(QWidget):
             self._entry = self._shown = entry  # what the engine tells next is shown
             self._changed()
             self.foot.show_problem("")
+            self.rules.marks.clear()
             self.said.emit(self.tr("Saved"))
 
         self.foot.save.setEnabled(False)
-        self._link.request(ask, done, self._not_saved, owner=self, name="save a client")
+        self._link.request(ask, done, lambda error: self._not_saved(error, entry), owner=self, name="save a client")
 
     def _copy_token(self) -> None:
         client = self._client
@@ -201,8 +203,10 @@ class ClientForm(QWidget):
             name="replace a token",
         )
 
-    def _not_saved(self, error: CallboardError) -> None:
-        self.foot.show_problem(f"{error.message} {error.fix}".strip())
+    def _not_saved(self, error: CallboardError, entry: dict[str, Any]) -> None:
+        rules = self.rules
+        fields = {"allow": rules.allow, "deny": rules.deny, "ask": rules.ask}
+        self.foot.show_problem(rules.marks.show_error(error, entry, fields))
         self.foot.set_changed(self.is_changed)
 
     def _take_own(self, own: bool) -> None:

@@ -1,6 +1,9 @@
 """Fields that the forms of clients and profiles share."""
 
-from PySide6.QtCore import Qt, Signal
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtGui import QFont, QPalette
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -13,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from callboard.core.errors import CallboardError
 from callboard.core.policy_shapes import ASK_WORDS, DESTRUCTIVE, UNDECLARED
 from callboard.ui.theme import Theme, Token
 
@@ -62,6 +66,7 @@ class RulesFields(QWidget):
         self.destructive = QCheckBox(self.tr("Ask me before tools that declare that they may destroy something"))
         self.undeclared = QCheckBox(self.tr("Ask me before tools that do not declare what they do"))
         self.read_only = QCheckBox(self.tr("Only tools that declare that they only read"))
+        self.marks = Marks(theme)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
@@ -70,6 +75,7 @@ class RulesFields(QWidget):
             label.setBuddy(field)
             column.addWidget(label)
             column.addWidget(field)
+            column.addWidget(self.marks.below(field))
             column.addSpacing(6)
             field.changed.connect(self.changed)
         for box in (self.destructive, self.undeclared, self.read_only):
@@ -113,11 +119,9 @@ class FormFoot(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
-        self.problem = QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+        self.problem = ProblemLabel(theme)
         self.save = QPushButton(self.tr("Save"))
         self.revert = QPushButton(self.tr("Discard changes"))
-        self.problem.hide()
         row = QHBoxLayout()
         row.addWidget(self.save)
         row.addWidget(self.revert)
@@ -126,8 +130,6 @@ class FormFoot(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.problem)
         column.addLayout(row)
-        theme.changed.connect(self._paint)
-        self._paint()
         self.set_changed(False)
 
     def set_changed(self, changed: bool) -> None:
@@ -137,13 +139,73 @@ class FormFoot(QWidget):
 
     def show_problem(self, text: str) -> None:
         """Say what is wrong; "" for nothing."""
-        self.problem.setText(text)
-        self.problem.setVisible(bool(text))
+        self.problem.say(text)
+
+
+class Marks:
+    """Says beside the fields of a form what the engine finds wrong with them."""
+
+    def __init__(self, theme: Theme) -> None:
+        self._theme = theme
+        self._labels: dict[QWidget, ProblemLabel] = {}
+
+    def below(self, field: QWidget) -> "ProblemLabel":
+        """The place for a field's problem, to be laid out below it."""
+        self._labels[field] = label = ProblemLabel(self._theme)
+        return label
+
+    def clear(self) -> None:
+        """Nothing is wrong any more."""
+        for field, label in self._labels.items():
+            label.say("")
+            field.setAccessibleDescription("")
+
+    def show_error(self, error: CallboardError, entry: dict[str, Any], fields: Mapping[str, QWidget]) -> str:
+        """Mark what an error tells of, and put the cursor there; returns what is to be said of the whole form.
+
+        ``entry`` is what was to be saved, ``fields`` has the field of each of its keys.
+        """
+        self.clear()
+        marked: list[QWidget] = []
+        for problem in error.data.get("problems", []):
+            key, _, rest = problem["field"].removeprefix("policy.").partition(".")
+            field = fields.get(key)
+            if field is None:
+                continue
+            text = problem["message"]
+            written = entry.get("policy", entry).get(key)
+            if isinstance(written, list) and rest.isdecimal() and int(rest) < len(written):
+                text = f"{written[int(rest)]}: {text}"
+            if field not in marked:
+                self._labels[field].say(text)
+                field.setAccessibleDescription(text)
+                marked.append(field)
+        if not marked:
+            return f"{error.message} {error.fix}".strip()
+        marked[0].setFocus()
+        names = ", ".join(field.accessibleName() for field in marked)
+        return QCoreApplication.translate("FormFoot", "Not saved. Correct: {fields}").format(fields=names)
+
+
+class ProblemLabel(QLabel):
+    """What is wrong; not there while nothing is."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+        self._theme = theme
+        theme.changed.connect(self._paint)
+        self._paint()
+        self.hide()
+
+    def say(self, text: str) -> None:
+        """Say something else; "" for nothing."""
+        self.setText(text)
+        self.setVisible(bool(text))
 
     def _paint(self) -> None:
-        palette = QPalette(self.problem.palette())
+        palette = QPalette(self.palette())
         palette.setColor(QPalette.ColorRole.WindowText, self._theme.color(Token.FAILED))
-        self.problem.setPalette(palette)
+        self.setPalette(palette)
 
 
 class MutedLabel(QLabel):

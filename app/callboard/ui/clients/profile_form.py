@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 from callboard.api.client import EngineClient
 from callboard.api.policy_schema import PolicyView, ProfileView
 from callboard.core.errors import CallboardError
-from callboard.ui.clients.fields import FormFoot, MutedLabel, PatternList, heading
+from callboard.ui.clients.fields import FormFoot, Marks, MutedLabel, PatternList, heading
 from callboard.ui.engine_link import EngineLink
 from callboard.ui.icons import Icons
 from callboard.ui.theme import Theme
@@ -50,6 +50,7 @@ class ProfileForm(QWidget):
         self.servers = QListWidget()
         self.tools = PatternList(self.tr("And these"), self.tr("One pattern a line, like time.now or resource:docs.*"))
         self.deny = PatternList(self.tr("But not these"), self.tr("One pattern a line, like *.delete_*"))
+        self._marks = Marks(theme)
         self.foot = FormFoot(theme)
         self.remove = QPushButton(self.tr("Remove profile"))
         self._lay_out()
@@ -71,6 +72,7 @@ class ProfileForm(QWidget):
         self._fill()
         self._shown = self._written()
         self.foot.show_problem("")
+        self._marks.clear()
         self._changed()
 
     def _fill(self) -> None:
@@ -135,11 +137,12 @@ class ProfileForm(QWidget):
             self.name.setText("")
             self._changed()
             self.foot.show_problem("")
+            self._marks.clear()
             self.said.emit(self.tr("Saved"))
             self.saved.emit(name)
 
         self.foot.save.setEnabled(False)
-        self._link.request(ask, done, self._failed, owner=self, name="save a profile")
+        self._link.request(ask, done, lambda error: self._failed(error, entry), owner=self, name="save a profile")
 
     def _remove(self) -> None:
         profile = self._profile
@@ -149,10 +152,13 @@ class ProfileForm(QWidget):
         async def ask(engine: EngineClient) -> None:
             await engine.policy.remove_profile(profile.name)
 
-        self._link.request(ask, lambda _: self.removed.emit(), self._failed, owner=self, name="remove a profile")
+        self._link.request(
+            ask, lambda _: self.removed.emit(), lambda error: self._failed(error, {}), owner=self, name="remove"
+        )
 
-    def _failed(self, error: CallboardError) -> None:
-        self.foot.show_problem(f"{error.message} {error.fix}".strip())
+    def _failed(self, error: CallboardError, entry: dict[str, Any]) -> None:
+        fields = {"name": self.name, "servers": self.servers, "tools": self.tools, "deny": self.deny}
+        self.foot.show_problem(self._marks.show_error(error, entry, fields))
         self.foot.set_changed(self.is_changed)
 
     # building
@@ -163,7 +169,9 @@ class ProfileForm(QWidget):
         form.setHorizontalSpacing(12)
         self._name_label = QLabel(self.tr("Name"))
         self._name_label.setBuddy(self.name)
+        self.name.setAccessibleName(self._name_label.text())
         form.addRow(self._name_label, self.name)
+        form.addRow("", self._marks.below(self.name))
         form.addRow(self.tr("Description"), self.description)
         address = QHBoxLayout()
         address.addWidget(self.endpoint, 1)
@@ -180,6 +188,7 @@ class ProfileForm(QWidget):
             label.setBuddy(field)
             column.addWidget(label)
             column.addWidget(field)
+            column.addWidget(self._marks.below(field))
         column.addWidget(self.foot)
         column.addWidget(self.remove, 0, Qt.AlignmentFlag.AlignLeft)
         column.addStretch(1)
