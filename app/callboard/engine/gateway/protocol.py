@@ -242,6 +242,7 @@ class Cycle:
             return False
         self.body = bytearray()
         self.message_event.clear()
+        self._may_continue = False
         if isinstance(begun, Reply):
             self._write(begun)
         elif begun.exchange.silent:
@@ -293,7 +294,8 @@ class Cycle:
         """The part of the body that has come, or the client's going away; see ASGI."""
         if self._may_continue:
             self._may_continue = False
-            self._protocol.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            if not self._started and not self._protocol.transport.is_closing():
+                self._protocol.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         if not self.disconnected and not self.response_complete:
             self._flow.resume_reading()
             await self.message_event.wait()

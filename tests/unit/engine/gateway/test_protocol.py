@@ -70,6 +70,14 @@ def request(body: bytes, *headers: str, path: str = "/servers/one/mcp", version:
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
+async def call(front: TestGateway, tool: str, *headers: str, **arguments: Any) -> bytes:
+    """A modern request for a tool, which says that a stream is taken, with a token for progress."""
+    async with front.modern("one") as client:
+        message = client.message("tools/call", {"name": tool, "arguments": arguments}, progressToken=1)
+        own = {**client.headers_for(message), "accept": client.headers["accept"]}
+    return request(json.dumps(message).encode(), *[f"{name}: {value}" for name, value in own.items()], *headers)
+
+
 async def answer(reader: asyncio.StreamReader) -> tuple[int, dict[bytes, bytes], bytes]:
     """The next answer of a connection: status, headers, body."""
     status = int((await reader.readline()).split()[1])
@@ -106,6 +114,26 @@ async def test_a_client_that_asks_first_is_told_to_go_on(front: TestGateway) -> 
         assert await reader.readline() == b"\r\n"
         writer.write(body)
         assert (await answer(reader))[2] == PONG % 1
+
+
+async def test_a_client_that_asks_and_does_not_wait_is_not_told_in_the_middle_of_its_answer(front: TestGateway) -> None:
+    await front.start_fixture("one", "modern")
+    async with connection(front) as (reader, writer):
+        writer.write(await call(front, "progress", "Expect: 100-continue", "Connection: close"))
+        stream = await reader.read()
+    assert stream.startswith(b"HTTP/1.1 200")
+    assert b"HTTP/1.1 100" not in stream
+    assert b"done" in stream
+
+
+async def test_who_asks_for_a_stream_is_not_told_to_go_on_in_the_middle_of_it(front: TestGateway) -> None:
+    async with front.legacy("one") as client, connection(front) as (reader, writer):
+        await client.initialize()
+        own = f"Mcp-Session-Id: {client.session}"
+        writer.write(request(b"", own, "Expect: 100-continue", "Connection: close").replace(b"POST", b"GET", 1))
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        assert (await client.http.delete(client.url, headers=client.headers)).status_code == 204
+        assert b"HTTP/1.1 100" not in await reader.read()
 
 
 @pytest.mark.parametrize("last", [request(PING % 1, "Connection: close"), request(PING % 1, version="1.0")])
