@@ -1,6 +1,8 @@
 """Who may use what: the decision for one client and one tool, prompt or resource. Pure; asked on every single call.
 
-Deny by default: what no rule names is refused. In this order, the first that applies decides:
+Deny by default: what no rule names is refused. So is a resource whose URI servers may take for another one, unless no
+pattern tells one thing of its server from another; other URIs are matched in one spelling. In this order, the first
+that applies decides:
 
 1. what is outside of the profile is denied,
 2. what ``deny`` names is denied,
@@ -35,6 +37,7 @@ from callboard.core.policy_shapes import (
     Rules,
     split_kind,
 )
+from callboard.core.resource_uris import folded, is_ambiguous, unfolded
 
 Effect = Literal["allow", "ask", "deny"]
 
@@ -96,19 +99,19 @@ class Patterns:
         self._written = tuple(patterns)
         self._expressions: dict[ItemKind, re.Pattern[str] | None] = {}
         for kind in ITEM_KINDS:
-            globs = [glob for own, glob in map(split_kind, self._written) if own in (None, kind)]
+            globs = [_spelled(kind, glob) for own, glob in map(split_kind, self._written) if own in (None, kind)]
             self._expressions[kind] = re.compile("|".join(map(translate, globs))) if globs else None
 
-    def match(self, kind: ItemKind, identity: str) -> bool:
-        """Whether one of them names ``server.name``."""
+    def match(self, kind: ItemKind, *spellings: str) -> bool:
+        """Whether one of them names ``server.name``, in one of its spellings; the first of a resource is folded."""
         expression = self._expressions[kind]
-        return expression is not None and expression.match(identity) is not None
+        return expression is not None and any(expression.match(each) for each in spellings)
 
-    def which(self, kind: ItemKind, identity: str) -> str:
+    def which(self, kind: ItemKind, *spellings: str) -> str:
         """The first one, as written, that names it; for explanations."""
         for pattern in self._written:
             own, glob = split_kind(pattern)
-            if own in (None, kind) and fnmatchcase(identity, glob):
+            if own in (None, kind) and any(fnmatchcase(each, _spelled(kind, glob)) for each in spellings):
                 return pattern
         return ""
 
@@ -119,6 +122,10 @@ class Patterns:
     def cover(self, server: str) -> bool:
         """Whether one of them names everything of a server, whatever that is."""
         return any(own is None and _is_all(glob, server) for own, glob in map(split_kind, self._written))
+
+
+def _spelled(kind: ItemKind, identity: str) -> str:
+    return folded(identity) if kind == "resource" else identity
 
 
 def _reaches(glob: str, server: str) -> bool:
@@ -153,17 +160,20 @@ class Policy:
 
     def decide(self, kind: ItemKind, server: str, name: str, hints: Hints = UNDECLARED_HINTS) -> Verdict:
         """What becomes of a call. ``name`` is the server's own; ``hints`` are those of a tool."""
-        identity = f"{server}.{name}"
+        identity = _spelled(kind, f"{server}.{name}")
+        spellings = (identity, unfolded(identity)) if kind == "resource" else (identity,)
+        if kind == "resource" and is_ambiguous(name) and not self._names_all(server):
+            return Verdict("deny", "can be taken for another URI, so that no pattern holds")
         if self._within is not None and not self._within.match(kind, identity):
             return Verdict("deny", "is not in the profile")
-        if self._deny.match(kind, identity):
-            return Verdict("deny", f'is denied by "{self._deny.which(kind, identity)}"')
+        if self._deny.match(kind, *spellings):
+            return Verdict("deny", f'is denied by "{self._deny.which(kind, *spellings)}"')
         if not self._allow.match(kind, identity):
             return Verdict("deny", "is not allowed")
         if kind == "tool" and self.rules.read_only and hints.read_only is not True:
             return Verdict("deny", "does not declare that it only reads", by_hints=True)
-        if self._ask.match(kind, identity):
-            pattern = self._ask.which(kind, identity)
+        if self._ask.match(kind, *spellings):
+            pattern = self._ask.which(kind, *spellings)
             return Verdict("ask", f'is asked for by "{pattern}"', pattern=pattern)
         if kind != "tool" or identity in self._named:
             return ALLOWED
@@ -184,10 +194,14 @@ class Policy:
 
     def covers(self, server: str) -> bool:
         """Whether everything of a server is allowed without a question, also methods that no rule speaks of."""
+        return self._names_all(server) and not self.rules.read_only
+
+    def _names_all(self, server: str) -> bool:
+        """Whether no pattern tells one thing of a server from another."""
         if self._within is not None and not self._within.cover(server):
             return False
         allowed = self._allow.cover(server) and not self._ask.touch(server)
-        return allowed and not self._deny.touch(server) and not self.rules.read_only
+        return allowed and not self._deny.touch(server)
 
 
 def named_tool(pattern: str) -> str:

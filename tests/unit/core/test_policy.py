@@ -115,6 +115,54 @@ def test_a_profile_narrows_and_never_widens() -> None:
     assert [policy.covers(server) for server in "ab"] == [False, False]
 
 
+DOCS = Rules(allow=["resource:v.file:///docs/*"], deny=["v.file:///docs/secret*"])
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        *("file:///docs/../etc/passwd", "file:///docs/%2e%2e/etc/passwd", "file:///docs/.%2E/x", "file:///docs/..%2Fx"),
+        *(
+            "file:///docs/..%5cx",
+            "file:///docs/..\\x",
+            "file:///docs/./secret1",
+            "file:///docs/x/..",
+            "file:///docs/..;a/x",
+        ),
+        *("file:///docs/.\t./etc", "file:///docs/x?/../../etc", "file:///etc/passwd"),
+        *("file:///docs/secret1", "file:///docs/%73ecret1", "FILE:///docs/secret1", "file://localhost/docs/secret1"),
+        *("file:/docs/secret1", "file:///docs//secret1", "file:////docs/secret1", "file:///docs%2Fsecret1"),
+    ],
+)
+def test_a_uri_is_not_spelled_around_a_pattern(uri: str) -> None:
+    assert effect(DOCS, "v", uri, kind="resource") == "deny"
+    assert effect(Rules(allow=["*"], deny=[*DOCS.deny, "v.file:///etc/*"]), "v", uri, kind="resource") == "deny"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "uri"),
+    [
+        ("a.https://Example.com/%7Euser/*", "https://example.COM/~user/x"),
+        ("a.HTTPS://example.com/%c3%a9*", "https://example.com/%C3%A9t%C3%A9"),
+        ("a.https://web/http://other/*", "https://web/http://other/x"),
+        ("a.file:///docs/*", "file:///docs/a..b/...x/.hidden?q=1.2"),
+        ("*.file:///docs/*", "file:///docs/{path}"),
+        ("a.doc:x", "DOC:x"),
+        ("resource:*", "doc://one/readme"),
+    ],
+)
+def test_spellings_of_one_uri_are_one(pattern: str, uri: str) -> None:
+    assert effect(Rules(allow=[pattern]), "a", uri, kind="resource") == "allow"
+    assert effect(Rules(allow=["*"], deny=[pattern]), "a", uri, kind="resource") == "deny"
+    assert effect(Rules(allow=["*"], ask=[pattern]), "a", uri, kind="resource") == "ask"
+
+
+def test_a_path_with_dots_is_the_servers_affair_where_no_pattern_decides() -> None:
+    for rules in (DefaultPolicy(), Rules(allow=["a.*"], deny=["b.*"]), Rules(allow=["*"], read_only=True)):
+        assert effect(rules, "a", "file:///docs/../x", kind="resource") == "allow"
+    assert effect(Rules(allow=["a.x/../y"]), "a", "x/../y") == "allow"  # a tool may be called so
+
+
 @pytest.mark.parametrize(
     ("pattern", "server", "reaches", "covers"),
     [
