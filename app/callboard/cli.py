@@ -192,6 +192,14 @@ def _add_servers(commands: _Commands) -> None:
         command = _command(commands, name, text, other=("reconnect",) if name == "restart" else ())
         command.add_argument("servers", nargs="+", metavar="NAME")
         command.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="wait at most (default 60)")
+    for name, text in (
+        ("enable", "enable servers, and wait for those that start by themselves"),
+        ("disable", "disable servers: they are stopped, and nothing starts them"),
+    ):
+        _command(commands, name, text).add_argument("servers", nargs="+", metavar="NAME")
+    command = _command(commands, "remove", "take servers out of the roster", json=False)
+    command.add_argument("servers", nargs="+", metavar="NAME")
+    command.add_argument("-y", "--yes", action="store_true", help="do not ask before they are removed")
     command = _command(commands, "sign-in", "sign in to a remote server")
     command.add_argument("server", metavar="NAME")
     command.add_argument("--no-browser", action="store_true", help="only print the address to open")
@@ -388,6 +396,7 @@ def _find_command(name: str) -> "Command":
         adding,
         agent_servers,
         calls,
+        entries,
         looks,
         offers,
         policy,
@@ -406,6 +415,9 @@ def _find_command(name: str) -> "Command":
         "stop": servers.stop,
         "restart": servers.restart,
         "reset": servers.reset,
+        "enable": entries.enable,
+        "disable": entries.disable,
+        "remove": entries.remove,
         "sign-in": sign_in.sign_in,
         "sign-out": sign_in.sign_out,
         "tail": servers.tail,

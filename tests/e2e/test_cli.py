@@ -117,6 +117,33 @@ async def test_what_is_not_there(callboard: CommandLine, arguments: list[str]) -
     assert fix.startswith("  ")
 
 
+async def test_server_that_does_not_run_is_told_instead_of_its_tools(callboard: CommandLine) -> None:
+    for arguments in (["call", "odd.echo"], ["tools", "odd"], ["inspect", "odd.echo"], ["prompts", "odd"]):
+        ended = await callboard(*arguments)
+        assert (ended.code, ended.out) == (1, "")
+        assert ended.err.splitlines() == ["callboard: odd is stopped.", "  Start it with `callboard start odd`."]
+    await callboard("start", "missing")
+    ended = await callboard("call", "missing.echo")
+    assert ended.code == 1
+    assert ended.err.startswith("callboard: missing is failed (")
+    assert "no-such-program" in ended.err
+
+
+async def test_servers_are_disabled_enabled_and_removed(callboard: CommandLine, engine: EngineProcess) -> None:
+    assert (await callboard("disable", "tools")).out == "tools: disabled\n"
+    ended = await callboard("start", "tools")
+    assert (ended.code, "callboard enable tools" in ended.err) == (1, True)
+    enabled = await callboard("enable", "tools")
+    assert (enabled.code, enabled.out) == (0, "tools: enabled; ready\n")
+    asked = await callboard("remove", "odd")
+    assert (asked.code, "--yes" in asked.err) == (2, True)
+    assert (await callboard("remove", "--yes", "odd", "nobody")).code == 4
+    assert (await engine.client.server("odd")).name == "odd"
+    removed = await callboard("remove", "--yes", "odd", "missing")
+    assert (removed.code, removed.out) == (0, "odd: removed\nmissing: removed\n")
+    assert [server.name for server in await engine.client.servers()] == ["tools", "lazy"]
+
+
 async def test_call_prints_text_plainly_and_the_whole_result_as_json(callboard: CommandLine) -> None:
     ended = await callboard("call", "tools.echo", "--arg", "text=5 äöü")
     assert (ended.code, ended.out, ended.err) == (0, "5 äöü\n", "")

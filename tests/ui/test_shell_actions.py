@@ -51,7 +51,7 @@ async def test_what_the_engine_refuses_is_told(link: HandLink, actions: ServerAc
     link.hand.answers["/servers/a/restart"] = CallboardError("disabled", "The server a is disabled.")
     actions.restart("a")
     await until(lambda: failed)
-    assert (failed[0].code, failed[0].fix) == ("disabled", "Enable the server.")
+    assert (failed[0].code, failed[0].fix) == ("disabled", "Enable the server (`callboard enable NAME`).")
 
 
 async def test_a_configuration_is_copied_and_where_it_belongs_is_said(link: HandLink, actions: ServerActions) -> None:

@@ -12,7 +12,7 @@ from callboard.system.paths import find_paths
 
 COMMANDS = (
     "run", "engine", "quit", "doctor", "metrics", "snippet", "connect",
-    "list", "start", "stop", "restart", "tail", "tools", "inspect", "calls", "call",
+    "list", "start", "stop", "restart", "enable", "disable", "remove", "tail", "tools", "inspect", "calls", "call",
     "health", "refresh", "test", "resources", "prompts", "secrets",
 )  # fmt: skip
 

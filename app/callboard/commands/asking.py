@@ -4,6 +4,8 @@ import getpass
 import sys
 from typing import Final
 
+from callboard.commands.arguments import UsageError
+
 LONGEST_SECRET: Final = 64 * 1024  # characters on standard input
 
 
@@ -22,6 +24,13 @@ def ask(question: str, *, hidden: bool) -> str:
 def is_there() -> bool:
     """Whether there is a person to ask."""
     return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def agrees(question: str, done: str) -> bool:
+    """Whether the person says yes; raises :class:`UsageError` where nobody is there. ``done``: what is agreed to."""
+    if not is_there():
+        raise UsageError(f"Nobody can be asked here: say --yes if it shall be {done}.")
+    return ask(question, hidden=False).lower() in ("y", "yes")
 
 
 def read_stdin() -> str:

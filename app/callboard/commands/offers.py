@@ -10,7 +10,7 @@ from typing import Any
 from callboard.api.client import EngineClient
 from callboard.api.offer_schema import PromptView, ResourceView, Result
 from callboard.commands.arguments import UsageError, text_arguments
-from callboard.commands.servers import awake
+from callboard.commands.servers import awake, offered
 from callboard.commands.terminal import Terminal, size
 from callboard.core.errors import CallboardError
 from callboard.core.uri_template import expand, variables
@@ -23,8 +23,7 @@ async def resources(client: EngineClient, options: Namespace, terminal: Terminal
     if options.arg or options.output:
         raise UsageError("--arg and --output go with the URI of a resource.")
     if options.server:
-        await awake(client, options.server)
-        found = {options.server: await client.resources(options.server)}
+        found = {options.server: await offered(client, options.server, client.resources)}
     else:
         found = {each.name: await client.resources(each.name) for each in await client.servers() if each.enabled}
     if options.json:
@@ -46,8 +45,7 @@ async def prompts(client: EngineClient, options: Namespace, terminal: Terminal) 
     if options.arg:
         raise UsageError("--arg goes with SERVER.PROMPT.")
     if server:
-        await awake(client, server)
-        found = {server: await client.prompts(server)}
+        found = {server: await offered(client, server, client.prompts)}
     else:
         found = {each.name: await client.prompts(each.name) for each in await client.servers() if each.enabled}
     if options.json:
@@ -105,8 +103,7 @@ def _bytes(content: dict[str, Any]) -> bytes:
 
 
 async def _get(client: EngineClient, server: str, name: str, options: Namespace, terminal: Terminal) -> int:
-    await awake(client, server)
-    known = {each.name: each for each in await client.prompts(server)}
+    known = {each.name: each for each in await offered(client, server, client.prompts)}
     if name not in known:
         fix = f"See `callboard prompts {server}`."
         raise CallboardError("prompt-unknown", f"{server} has no prompt {name}.", fix=fix)

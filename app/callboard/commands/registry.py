@@ -10,7 +10,7 @@ from callboard.api.registry_schema import BundleRequest, OfferPage, OfferView
 from callboard.api.schema import EntryEdit, NeedView
 from callboard.commands import asking
 from callboard.commands.arguments import UsageError
-from callboard.commands.shipped import tell_added
+from callboard.commands.shipped import tell_state
 from callboard.commands.terminal import Cell, Terminal
 from callboard.core.errors import CallboardError
 from callboard.core.registry import Input, Way
@@ -111,11 +111,11 @@ async def _add(
     _check(way, filling, disabled=options.disabled)
     entry = {**filling.entry, "enabled": False} if options.disabled else filling.entry
     terminal.note(f"{name} is going to {'reach' if way.kind == 'remote' else 'run'}: {command_line(entry)}")
-    if not options.yes and not _agrees():
+    if not options.yes and not asking.agrees("Add it? [y/N] ", "added"):
         terminal.note("Nothing was added.")
         return 1
     await client.save_entry(name, EntryEdit(entry=entry, secrets=filling.secrets, create=True))
-    return await tell_added(client, name, options, terminal)
+    return await tell_state(client, name, "added", options, terminal)
 
 
 def _source(text: str | None) -> str:
@@ -190,12 +190,6 @@ def _check(way: Way, filling: Filling, *, disabled: bool) -> None:
     if filling.open and not disabled:
         ways = ["--secret-stdin" if need.input.secret else f"--set {need.input.key}=VALUE" for need in filling.open]
         raise UsageError(f"{filling.open[0].message} Give what is missing: {', '.join(dict.fromkeys(ways))}.")
-
-
-def _agrees() -> bool:
-    if not asking.is_there():
-        raise UsageError("Nobody can be asked here: say --yes if it shall be added.")
-    return asking.ask("Add it? [y/N] ", hidden=False).lower() in ("y", "yes")
 
 
 def _summary(found: OfferView) -> Cell | str:

@@ -3,7 +3,8 @@
 import asyncio
 import time
 from argparse import Namespace
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -17,7 +18,13 @@ _POLL: Final = 0.1  # seconds between two looks at a server that is changing
 _UP: Final = {State.READY, State.DEGRADED}
 _DOWN: Final = {State.STOPPED, State.DISABLED}
 _CHANGING: Final = {State.STARTING, State.STOPPING}
+_WAY_UP: Final = {
+    State.STOPPED: "Start it with `callboard start {name}`.",
+    State.DISABLED: "Enable it with `callboard enable {name}`.",
+    State.STARTING: "Wait until it is ready: `callboard list` shows it.",
+}
 _lines = list[LogLine]
+T = TypeVar("T")
 
 
 async def list_servers(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
@@ -133,17 +140,28 @@ async def tools(client: EngineClient, options: Namespace, terminal: Terminal) ->
 
 async def known_tools(client: EngineClient, name: str) -> list[ToolView]:
     """A server's tools; a server that starts on demand is started if it does not run."""
-    await awake(client, name)
-    return await client.tools(name)
+    return await offered(client, name, client.tools)
 
 
-async def awake(client: EngineClient, name: str) -> None:
-    """See to it that a server that starts on demand runs; raises why it does not."""
+async def offered(client: EngineClient, name: str, read: Callable[[str], Awaitable[list[T]]]) -> list[T]:
+    """What ``read`` finds of a server; if nothing, because the server does not run, that is raised."""
+    server = await awake(client, name)
+    found = await read(name)
+    if not found and server.state not in _UP:
+        raise _problem(server)
+    return found
+
+
+async def awake(client: EngineClient, name: str) -> ServerView:
+    """See to it that a server that starts on demand runs, and wait for one that starts; raises why one does not."""
     server = await client.server(name)
-    if server.state is State.STOPPED and server.start == "on-demand":
-        server = await settled(client, await client.act(name, "start"), "start", 60.0)
+    wanted = server.state is State.STOPPED and server.start == "on-demand"
+    if wanted or server.state is State.STARTING:
+        began = await client.act(name, "start") if wanted else server
+        server = await settled(client, began, "start", 60.0)
         if server.state not in _UP:
             raise _problem(server)
+    return server
 
 
 def find_tool(known: list[ToolView], server: str, name: str) -> ToolView:
@@ -200,7 +218,7 @@ def _is_settled(server: ServerView, action: str) -> bool:
 def _problem(server: ServerView) -> CallboardError:
     reason = f" ({server.reason.rstrip('.')})" if server.reason else ""
     code = server.error_code or "server-not-ready"
-    fix = server.fix or f"See `callboard tail {server.name}`."
+    fix = server.fix or _WAY_UP.get(server.state, "See `callboard tail {name}`.").format(name=server.name)
     try:
         return CallboardError(code, f"{server.name} is {server.state}{reason}.", fix=fix)
     except KeyError:

@@ -34,7 +34,7 @@ async def add(client: EngineClient, options: Namespace, terminal: Terminal) -> i
     entry, secrets = _entry(shipped, options, terminal)
     name = options.new_name or shipped.name
     await client.save_entry(name, EntryEdit(entry=entry, secrets=secrets, create=True))
-    return await tell_added(client, name, options, terminal)
+    return await tell_state(client, name, "added", options, terminal)
 
 
 def _list(catalogue: list[ShippedView], options: Namespace, terminal: Terminal) -> None:
@@ -106,13 +106,13 @@ def _secret(need: NeedView, options: Namespace, terminal: Terminal) -> str:
     return asking.ask(f"{need.title[:1].upper()}{need.title[1:]} (Enter to go on without): ", hidden=True)
 
 
-async def tell_added(client: EngineClient, name: str, options: Namespace, terminal: Terminal) -> int:
-    """What has become of the new server."""
+async def tell_state(client: EngineClient, name: str, done: str, options: Namespace, terminal: Terminal) -> int:
+    """What has become of a server that was just ``done`` ("added", "enabled")."""
     server = await client.server(name)
     if server.enabled and server.start == "at-launch":
         server = await settled(client, server, "start", _PATIENCE)
     if options.json:
         terminal.json(server)
     else:
-        terminal.line(f"{name}: added; {server.state}" + (f": {server.reason}" if server.reason else ""))
+        terminal.line(f"{name}: {done}; {server.state}" + (f": {server.reason}" if server.reason else ""))
     return 1 if server.severity is Severity.FAILED else 0

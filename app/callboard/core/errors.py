@@ -6,6 +6,7 @@ The same code stands in the window, the command line, the REST answers and ``cal
 
 from typing import Any
 
+# In a server's fix, NAME stands for the server: see fix_for.
 FIXES: dict[str, str] = {
     # the roster
     "roster-unreadable": "Correct the file at the line shown; the last good roster stays in force until then.",
@@ -32,18 +33,18 @@ FIXES: dict[str, str] = {
     "secrets-locked": "Unlock the keyring, then try again.",
     "secrets-refused": "The keyring refused the value; try again, or look at the keyring's own settings.",
     # starting and running
-    "disabled": "Enable the server.",
+    "disabled": "Enable the server (`callboard enable NAME`).",
     "command-not-found": "Install the program, or give its full path as the command.",
     "command-not-executable": "Make the file executable, or name the interpreter as the command.",
     "start-refused": "Look at the reason; end other programs if the system has run out of something, then retry.",
     "cwd-missing": "Choose a working folder that exists.",
-    "start-timeout": "Look at the log; if the server only needs longer, raise timeouts.start.",
-    "exited-early": "Look at the last lines of the log.",
-    "exited": "Look at the log; the server is started again by itself.",
-    "not-responding": "Look at the log; the server is started again by itself.",
-    "crash-loop": "Look at the log, mend the cause, then press Retry now.",
+    "start-timeout": "Look at the log (`callboard tail NAME`); if the server only needs longer, raise timeouts.start.",
+    "exited-early": "Look at the last lines of the log (`callboard tail NAME`).",
+    "exited": "Look at the log (`callboard tail NAME`); the server is started again by itself.",
+    "not-responding": "Look at the log (`callboard tail NAME`); the server is started again by itself.",
+    "crash-loop": "Look at the log (`callboard tail NAME`), mend the cause, then retry (`callboard start NAME`).",
     "handshake-failed": "Check that the command is an MCP server and speaks on stdout.",
-    "stdout-noise": "The lines stand in its log; mend the server, or its settings, to print on stderr instead.",
+    "stdout-noise": "The lines stand in its log (`callboard tail NAME`); mend the server to print on stderr instead.",
     "agent-load": "Mend the agent's code where it says; what was loaded before goes on.",
     # remote servers
     "remote-unreachable": "Check the address and the network.",
@@ -54,8 +55,8 @@ FIXES: dict[str, str] = {
     "remote-proxy": "Check the system's proxy settings (HTTPS_PROXY, NO_PROXY).",
     "remote-tls": "Check the server's certificate or the CA bundle.",
     "remote-certificate": "Correct the paths of certificate, key and CA bundle, and the key's passphrase.",
-    "remote-sign-in": "Sign in, or enter a valid token.",
-    "remote-scope": "Sign in again to give the rights that are named.",
+    "remote-sign-in": "Sign in (`callboard sign-in NAME`), or enter a valid token.",
+    "remote-scope": "Sign in again (`callboard sign-in NAME`) to give the rights that are named.",
     "remote-forbidden": "The token has no right to this server; use another one.",
     "remote-not-found": "Check the address.",
     "remote-failed": "Try again later: the fault is the server's.",
@@ -124,6 +125,11 @@ FIXES: dict[str, str] = {
     "client-unknown": "Use one of the clients that `callboard snippet` lists.",
     "internal": "Please report this, with the engine's log.",
 }
+
+
+def fix_for(code: str, server: str, fix: str = "") -> str:
+    """What mends a failure of a server, with its name in the commands; ``fix`` if another one is known already."""
+    return (fix or FIXES.get(code, "")).replace("NAME`", f"{server}`")
 
 
 class CallboardError(Exception):

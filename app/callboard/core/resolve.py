@@ -69,7 +69,12 @@ class Values:
     def secret(self, name: str) -> str:
         """The value of a secret; raises ``secret-missing``."""
         if not (value := self.secrets.get(name, "")):
-            raise CallboardError("secret-missing", f'The secret "{name}" has no value.', data={"secret": name})
+            raise CallboardError(
+                "secret-missing",
+                f'The secret "{name}" has no value.',
+                fix=f"Enter its value in the server's configuration, or run `callboard secrets set {name}`.",
+                data={"secret": name},
+            )
         return value
 
     def fill(self, text: str) -> str:

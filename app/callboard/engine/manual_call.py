@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from callboard.core.errors import FIXES, CallboardError
+from callboard.core.errors import FIXES, CallboardError, fix_for
 from callboard.core.protocol import RESOURCE_NOT_FOUND
 from callboard.engine.policy.callers import Caller
 from callboard.engine.relay.envelope import raw_json
@@ -35,7 +35,7 @@ async def call_tool(
 async def request(relay: Relay, server: str, method: str, params: Params, *, caller: Caller) -> bytes:
     """The result of any request that a client may make, as raw JSON; raises CallboardError if there is none."""
     if not relay.scope_exists(server):
-        raise CallboardError("disabled", f"{server} is disabled.")
+        raise CallboardError("disabled", f"{server} is disabled.", fix=fix_for("disabled", server))
     exchange = Exchange(
         client=caller.client,
         caller=caller,

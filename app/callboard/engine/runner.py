@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from callboard.core import supervision
-from callboard.core.errors import CallboardError
+from callboard.core.errors import CallboardError, fix_for
 from callboard.core.health import State
 from callboard.core.launch import Launch
 from callboard.core.roster import AnyEntry
@@ -186,9 +186,10 @@ class Runner:
         if isinstance(event, supervision.Failed | supervision.Waiting):
             event = replace(event, reason=self._services.mask(event.reason))  # it may quote the command or the address
         old, now = self.status, time.time()
-        self.status = supervision.transition(old, event, now, chance=self._services.chance())
-        if self.status is old:
+        status = supervision.transition(old, event, now, chance=self._services.chance())
+        if status is old:
             return
+        self.status = replace(status, fix=fix_for(status.error_code, self.name, status.fix)) if status.fix else status
         self._changed.set()
         if self.status.state is not old.state:
             self._on_state()
@@ -216,7 +217,7 @@ class Runner:
         if self._closed:
             raise CallboardError("server-not-ready", f"The server {self.name} is being stopped for good.")
         if not self.entry.enabled:
-            raise CallboardError("disabled", f"The server {self.name} is disabled.")
+            raise CallboardError("disabled", f"The server {self.name} is disabled.", fix=fix_for("disabled", self.name))
 
     def _coming(self) -> bool:
         return self._again or self.status.state in (State.STARTING, State.RESTARTING)

@@ -9,7 +9,7 @@ from typing import Final, Literal
 import msgspec
 
 from callboard.api.schema import Check
-from callboard.core.errors import FIXES, CallboardError
+from callboard.core.errors import CallboardError, fix_for
 from callboard.core.health import State
 from callboard.core.launch import Launch, LocalLaunch, RemoteLaunch
 from callboard.core.supervision import CONNECTED, ServerStatus
@@ -49,7 +49,7 @@ class ServerChecks:
         try:
             launch = await self._supervisor.prepare(name)
         except CallboardError as error:
-            return [timed(_failed("settings", error), began)]
+            return [_with_fix(timed(_failed("settings", error), began), name)]
         settled = Check(name="settings", status="ok", message="All that the entry refers to has a value.")
         checks = [timed(settled, began)]
         if isinstance(launch, LocalLaunch):
@@ -57,9 +57,9 @@ class ServerChecks:
         else:
             checks += await way_checks(launch)
         if any(check.status == "fail" for check in checks):
-            return [_with_fix(check) for check in checks]
+            return [_with_fix(check, name) for check in checks]
         checks += await self._answers(name, launch, start_limit)
-        return [_with_fix(check) for check in checks]
+        return [_with_fix(check, name) for check in checks]
 
     def _program(self, launch: LocalLaunch) -> list[Check]:
         variables = {**self._variables(), **launch.env}
@@ -172,7 +172,5 @@ def _failed(name: str, error: CallboardError) -> Check:
     return Check(name=name, status="fail", message=error.message, code=error.code, fix=error.fix)
 
 
-def _with_fix(check: Check) -> Check:
-    if check.fix or not check.code:
-        return check
-    return msgspec.structs.replace(check, fix=FIXES[check.code])
+def _with_fix(check: Check, server: str) -> Check:
+    return msgspec.structs.replace(check, fix=fix_for(check.code, server, check.fix))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from urllib.parse import urlsplit
 
 from callboard.core import supervision
-from callboard.core.errors import CallboardError
+from callboard.core.errors import CallboardError, fix_for
 from callboard.core.health import State
 from callboard.core.launch import Launch
 from callboard.core.references import names_in
@@ -143,7 +143,7 @@ class Supervisor:
         """
         runner = self._runner(name)
         if self._closed or not runner.entry.enabled:
-            raise CallboardError("disabled", f"The server {name} is disabled.")
+            raise CallboardError("disabled", f"The server {name} is disabled.", fix=fix_for("disabled", name))
         return await runner.instances.open(key)
 
     async def close_instance(self, name: str, key: str) -> None:
