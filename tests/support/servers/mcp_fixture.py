@@ -128,6 +128,7 @@ class Server:
         self.level = None
         self.cancelled = {}
         self.subscribed = set()
+        self.tasks = []
         self.listeners = {}
         self.forget = lambda: None
         self.unstream = lambda: None
@@ -295,6 +296,9 @@ class Server:
 
     def on_tasks_get(self, number, params, meta):
         return {"taskId": params["taskId"], "status": "working", "by": self.name}
+
+    def on_tasks_list(self, number, params, meta):
+        return {"tasks": self.tasks}
 
     def on_subscriptions_listen(self, number, params, meta):
         wanted = params.get("notifications") or {}
@@ -508,7 +512,8 @@ class Server:
             os._exit(3)
 
     def tool_task(self, number, params, arguments, meta):
-        task = {"taskId": f"task of {self.name}", "status": "working"}
+        task = {"taskId": arguments.get("id", f"task of {self.name}"), "status": "working"}
+        self.tasks.append(task)
         return {"resultType": "task", **task} if self.modern else {"task": task}
 
     def tool_forget(self, number, params, arguments, meta):

@@ -71,7 +71,9 @@ class Delivery:
             spawn(self._next_round(asked), name=f"questions of {self._link.name}")
             return None
         if self._link.has_tasks:
-            self._relay.router.learn_task(self._link.name, answer, exchange.caller)
+            self._relay.tasks.learn(self._link.name, exchange.method, answer, exchange.caller.client)
+        if exchange.method == "tasks/list":
+            return self._relay.tasks.only_own(self._link.name, answer, exchange.caller.client)
         return answer
 
     # legacy client, modern server

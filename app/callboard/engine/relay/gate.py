@@ -20,7 +20,7 @@ from callboard.engine.policy.callers import Caller
 from callboard.engine.relay.envelope import Raw, decode_params, notification_bytes, raw_json
 from callboard.engine.relay.errors import RpcError, failure, invalid
 from callboard.engine.relay.exchange import Exchange
-from callboard.engine.relay.router import text_member
+from callboard.engine.relay.router import OF_A_TASK, text_member
 from callboard.engine.tasks import spawn
 from callboard.engine.upstream.base import Params
 
@@ -56,10 +56,10 @@ class Gate:
         if method == "completion/complete" and not caller.policy.covers(server):
             verdict = caller.verdict(*_reference(params, server))
             return verdict if verdict.effect == "deny" else ALLOWED
-        if method.startswith("tasks/") and "taskId" in params:
-            owner = self._relay.router.task_owner(text_member(params, "taskId"))
-            if owner is not None:
-                if owner.client != caller.client:
+        if method in OF_A_TASK:
+            owners = self._relay.tasks.of(server, text_member(params, "taskId"))
+            if owners:
+                if caller.client not in owners:
                     raise invalid("Unknown task")
                 return ALLOWED
         return ALLOWED if caller.policy.covers(server) else _OUTSIDE

@@ -46,6 +46,7 @@ from callboard.engine.relay.private import PrivateLink, PrivateLinks, PrivateSer
 from callboard.engine.relay.router import Router, text_member
 from callboard.engine.relay.seal import Seal
 from callboard.engine.relay.sessions import Session, Sessions
+from callboard.engine.relay.task_owners import TaskOwners
 from callboard.engine.relay.views import View, Views, list_result
 from callboard.engine.tasks import spawn
 from callboard.engine.telemetry.tracing import Tracing
@@ -109,6 +110,7 @@ class Relay:
         self.listeners = Listeners()
         self.watch = Watch()
         self.router = Router(self)
+        self.tasks = TaskOwners(lambda server: servers.sharing(server) == "shared")
         self.private = PrivateLinks(self, servers)
         self.policies = policies or Policies(Approvals(None))
         self.questions = questions or Questions()
@@ -135,12 +137,15 @@ class Relay:
     def forget(self, name: str) -> None:
         """The server was taken out of the roster: what is remembered of it goes too."""
         self.catalogue.forget(name)
+        self.tasks.forget(name)
         self.policies.forget()
 
     def connected(self, name: str, upstream: Upstream) -> None:
         """A server is ready."""
         link = self.links.get(name)
         if link is not None:
+            if upstream.pid is not None:
+                self.tasks.forget(name)
             link.connected(upstream)
             self.catalogue.read(name, upstream)
 
@@ -218,7 +223,7 @@ class Relay:
         self.watch.add(exchange)
         method, caller = exchange.method, exchange.caller
         try:
-            link, params, shown = self.router.route(scope, method, exchange.params)
+            link, params, shown = self.router.route(scope, caller, method, exchange.params)
             if exchange.state is not None and exchange.state.server != link.name:
                 raise foreign_state()
             verdict = self.gate.verdict(caller, method, link.name, params, shown)
@@ -269,7 +274,7 @@ class Relay:
 
     def route_subscription(self, scope: str, exchange: Exchange, params: Params) -> tuple[ServerLink, str]:
         """The server of a resource that a client wants to hear of, and its URI there; raises RpcError."""
-        link, params, own = self.router.route(scope, "resources/subscribe", params)
+        link, params, own = self.router.route(scope, exchange.caller, "resources/subscribe", params)
         self.gate.check(exchange.caller, scope, "resources/subscribe", link.name, params, own)
         return link, own
 

@@ -1,6 +1,5 @@
 """Which server a request is for, and what the request is called there."""
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -11,12 +10,12 @@ from callboard.engine.relay.catalogue import PROMPTS, TOOLS, Kind
 from callboard.engine.relay.envelope import Raw, decode_json, decode_params, raw_json
 from callboard.engine.relay.errors import RpcError, invalid, unknown_method
 from callboard.engine.relay.link import ServerLink
-from callboard.engine.upstream.base import Answer, Params
+from callboard.engine.upstream.base import Params
 
 if TYPE_CHECKING:
     from callboard.engine.relay.relay import Relay
 
-MAX_TASKS: Final = 100_000
+OF_A_TASK: Final = frozenset({"tasks/get", "tasks/result", "tasks/cancel", "tasks/update"})
 Route = tuple[ServerLink, Params, str]  # link, parameters as the server wants them, the tool, prompt or URI there
 
 
@@ -25,10 +24,9 @@ class Router:
 
     def __init__(self, relay: "Relay") -> None:
         self._relay = relay
-        self._tasks: OrderedDict[str, tuple[str, Caller]] = OrderedDict()
 
-    def route(self, scope: str, method: str, params: Params) -> Route:
-        """The way of one request; raises RpcError when there is none."""
+    def route(self, scope: str, caller: Caller, method: str, params: Params) -> Route:
+        """The way of one caller's request; raises RpcError when there is none."""
         if method == "tools/call":
             return self._named(scope, TOOLS, params)
         if method == "prompts/get":
@@ -38,7 +36,7 @@ class Router:
         if method == "completion/complete":
             return self._completion(scope, params)
         if method.startswith("tasks/"):
-            return self._task(scope, method, params)
+            return self._task(scope, caller, method, params)
         if scope:
             return self._relay.links[scope], params, ""
         raise unknown_method(method)
@@ -95,35 +93,16 @@ class Router:
             raise invalid(f"Unknown reference: {name}")
         return self._relay.links[owner[0]], params | {"ref": raw_json(ref | {key: raw_json(owner[1])})}, ""
 
-    def _task(self, scope: str, method: str, params: Params) -> Route:
+    def _task(self, scope: str, caller: Caller, method: str, params: Params) -> Route:
+        if method not in OF_A_TASK and not (scope and method == "tasks/list"):
+            raise unknown_method(method)
         if scope:
             return self._relay.links[scope], params, ""
-        if "taskId" not in params:
-            raise unknown_method(method)
-        found = self._tasks.get(text_member(params, "taskId"))
-        if found is None or found[0] not in self._relay.links:
-            raise invalid("Unknown task")
-        return self._relay.links[found[0]], params, ""
-
-    def task_owner(self, task_id: str) -> Caller | None:
-        """Whose call a task came of, if that is known."""
-        found = self._tasks.get(task_id)
-        return found[1] if found is not None else None
-
-    def learn_task(self, server: str, answer: Answer, caller: Caller) -> None:
-        """Remember which server a task in an answer belongs to, and whose it is (tasks extension; 2025-11-25)."""
-        result = bytes(answer.result or b"")
-        if b'"taskId"' not in result:
-            return
-        try:
-            found = decode_params(result)
-            holder = decode_params(found["task"]) if "task" in found else found
-            task_id = text_member(holder, "taskId")
-        except (msgspec.DecodeError, RpcError):
-            return
-        self._tasks[task_id] = (server, caller)
-        if len(self._tasks) > MAX_TASKS:
-            self._tasks.popitem(last=False)
+        task_id = text_member(params, "taskId")
+        for server, link in self._relay.links.items():
+            if caller.client in self._relay.tasks.of(server, task_id):
+                return link, params, ""
+        raise invalid("Unknown task")
 
 
 def text_member(params: Params, key: str) -> str:

@@ -15,6 +15,8 @@ from callboard.core.policy import Hints, Policy
 from callboard.core.policy_shapes import ClientEntry, DefaultPolicy, Profile, Rules
 from callboard.engine.manual_call import call_tool
 from callboard.engine.relay.catalogue import TOOLS
+from callboard.engine.relay.task_owners import TaskOwners
+from callboard.engine.upstream.base import Answer
 from tests.support.gateway import LegacyClient, ModernClient, TestGateway, gateway, text_of, until
 
 HINTS = {
@@ -207,6 +209,59 @@ async def test_a_task_is_of_the_client_whose_call_it_came_of(front: TestGateway)
         unknown = await other.request("tasks/get", {"taskId": "never was"})
         assert (await other.request("tasks/get", task))["error"]["message"] == unknown["error"]["message"]
         assert outcome(await mine.request("tasks/get", task)) == "done"
+
+
+async def test_nobody_takes_over_or_lists_the_tasks_of_others(front: TestGateway) -> None:
+    mine, other = front.legacy("one", "token-free"), front.legacy("one", "token-tools-only")
+    third, everywhere = front.legacy("one", "token-default"), front.legacy("", "token-tools-only")
+    async with mine, other, third, everywhere:
+        for client in (mine, other, third, everywhere):
+            await client.initialize()
+        await mine.call("task", {"id": "first"})
+        for taken in ("first", "second"):
+            await other.call("task", {"id": taken})
+        await everywhere.call("two__task", {"id": "first"})  # another server's ids are others
+
+        for method in ("tasks/get", "tasks/result", "tasks/cancel", "tasks/update"):
+            refused = await third.request(method, {"taskId": "first"})
+            assert refused["error"]["message"] == "Unknown task"
+            assert outcome(await other.request(method, {"taskId": "first"})) == "policy-denied"
+        assert outcome(await mine.request("tasks/get", {"taskId": "first"})) == "done"
+        assert outcome(await other.request("tasks/get", {"taskId": "second"})) == "done"
+        assert (await everywhere.request("tasks/get", {"taskId": "first"}))["result"]["by"] == "two"
+
+        for listing in ({}, {"taskId": "second"}):
+            assert outcome(await other.request("tasks/list", listing)) == "policy-denied"
+        listed = (await mine.request("tasks/list"))["result"]["tasks"]
+        assert {task["taskId"] for task in listed} == {"first"}
+        assert (await third.request("tasks/list"))["result"]["tasks"] == []
+        assert (await mine.request("tasks/all", {"taskId": "first"}))["error"]["code"] == -32601
+        assert (await everywhere.request("tasks/list", {"taskId": "first"}))["error"]["code"] == -32601
+    front.relay.connected("one", front.servers.ready["one"])  # as another process would be, which counts anew
+    assert not front.relay.tasks.of("one", "first")
+    assert front.relay.tasks.of("two", "first")
+    await front.relay.catalogue.settled("one")
+
+
+async def test_clients_with_processes_of_their_own_may_have_tasks_of_one_id() -> None:
+    owners = TaskOwners(lambda server: False)
+    answer = Answer(result=b'{"task":{"taskId":"1"}}')
+    for client in ("a", "b"):
+        owners.learn("s", "tools/call", answer, client)
+    assert owners.of("s", "1") == {"a", "b"}
+    listed = Answer(result=b'{"tasks":[{"taskId":"2"}]}')
+    assert owners.only_own("s", listed, "a") is listed
+
+
+async def test_a_list_of_tasks_that_cannot_be_read_is_not_shown() -> None:
+    owners = TaskOwners(lambda server: True)
+    owners.learn("s", "tools/call", Answer(result=b'{"resultType":"task","taskId":"1"}'), "a")
+    owners.learn("s", "tasks/get", Answer(result=b'{"taskId":"2"}'), "a")  # who asks for a task does not own it
+    for text in (b"{}", b'{"tasks":{}}', b'{"tasks":[5]}', b'{"tasks":[{"id":"1"}]}'):
+        assert owners.only_own("s", Answer(result=text), "a").error is not None
+    listed = Answer(result=b'{"nextCursor":"c","tasks":[{"taskId":"1"},{"taskId":"2"}]}')
+    found = json.loads(bytes(owners.only_own("s", listed, "a").result or b""))
+    assert found == {"nextCursor": "c", "tasks": [{"taskId": "1"}]}
 
 
 async def test_a_profile_has_an_endpoint_and_a_token_may_be_bound_to_it(front: TestGateway) -> None:
