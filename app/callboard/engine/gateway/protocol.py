@@ -41,7 +41,7 @@ class GatewayProtocol(HttpToolsProtocol):
     app: GatewayApp
     cycle: "Cycle | None"  # type: ignore[assignment]
     _fresh: "Cycle | None" = None  # not yet begun
-    _taken: "Cycle | None" = None  # the last one that was begun without a task
+    _answering: "Cycle | None" = None  # the last one that was begun; later ones wait in uvicorn's ``pipeline``
 
     is_admitted = False  # somebody with a good token was answered
     _head_open = False  # lines of a head, or of what trails a body in chunks, are being read
@@ -64,8 +64,8 @@ class GatewayProtocol(HttpToolsProtocol):
         self._idle_timer.cancel()
         if self._head_timer is not None:
             self._head_timer.cancel()
-        if self._taken is not None:
-            self._taken.lost(self.app)
+        if self._answering is not None:
+            self._answering.lost(self.app)
         super().connection_lost(exc)
 
     def _look_if_idle(self) -> None:
@@ -142,11 +142,10 @@ class GatewayProtocol(HttpToolsProtocol):
             self._watch_head(len(data))
         if cycle is None or self.transport.is_closing():
             return
+        self._answering = cycle
         if (len(data) > LARGEST_HEAD or self._head_size) and cycle.has_large_head():
             cycle.refuse(_too_large())
-        elif cycle.begin_at_once(self.app):
-            self._taken = cycle
-        else:
+        elif not cycle.begin_at_once(self.app):
             self._start_asgi_task(cycle, self.app)  # type: ignore[arg-type]
 
     # heads: whoever has not yet shown a token must not fill our memory
@@ -190,7 +189,9 @@ class GatewayProtocol(HttpToolsProtocol):
         self._idle_since = self.loop.time()
         self.flow.resume_reading()
         if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
+            cycle, app = self.pipeline.pop()
+            self._answering = cycle  # type: ignore[assignment]
+            self._start_asgi_task(cycle, app)
 
 
 class Cycle:
@@ -265,6 +266,7 @@ class Cycle:
     def lost(self, app: GatewayApp) -> None:
         """The connection has ended: nobody waits for the answer any more."""
         self.disconnected = not self.response_complete
+        self.message_event.set()
         begun, self._begun = self._begun, None
         if begun is not None:
             begun.exchange.on_wake = None

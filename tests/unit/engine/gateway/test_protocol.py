@@ -232,6 +232,16 @@ async def test_an_answer_to_a_client_that_is_just_gone_leaves_the_next_connectio
             assert (await answer(reader))[2] == PONG % 2
 
 
+async def test_a_call_is_taken_back_when_its_client_goes_away_though_it_has_asked_for_more(front: TestGateway) -> None:
+    await front.start_fixture("one", "modern")
+    in_flight = front.relay.links["one"].in_flight
+    async with connection(front) as (_, writer):
+        writer.write(await call(front, "slow", ms=60_000) + await call(front, "echo", text="x"))
+        exchange = next(iter(await until(lambda: in_flight)))
+    await until(lambda: exchange.cancelled)
+    await until(lambda: not in_flight)
+
+
 # ---- what somebody sends who has shown no token
 
 HEAD = b"POST /servers/one/mcp HTTP/1.1\r\nHost: localhost\r\n"
