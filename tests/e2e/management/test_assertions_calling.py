@@ -19,6 +19,7 @@ from callboard.api.server import ControlServer
 from callboard.core.errors import CallboardError
 from callboard.core.names import WireNames
 from callboard.engine.engine import Engine
+from callboard.engine.masking import Masking
 from callboard.system.paths import Paths
 from tests.e2e.command_line import CommandLine
 from tests.support.engine import EngineProcess, entry, fixture_entry
@@ -210,7 +211,7 @@ def test_assertion_19_an_engine_can_be_made_outside_of_a_loop_and_inside_of_one(
         paths = Paths(home / "config", home / "state", home / "logs", home / "runtime", home / "data")
         paths.create()
         paths.roster.write_text("version: 1\ngateway: {port: 0}\nservers: {}\n")
-        return Engine(paths)
+        return Engine(paths, Masking())
 
     async def live(engine: Engine) -> None:
         await engine.start(ControlServer(engine))
