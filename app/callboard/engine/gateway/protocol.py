@@ -182,6 +182,14 @@ class GatewayProtocol(HttpToolsProtocol):
             self.transport.write(_head(reply.status, reply.headers, length, keep_alive=False) + body)
         self.transport.close()
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request and close. No refusal gets into an answer, or before one that is still to come."""
+        answering = self._answering
+        if answering is None or answering.response_complete or answering.may_be_refused:
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+
     def on_response_complete(self) -> None:
         """An answer is written: read on, and answer a request that came meanwhile."""
         if self.transport.is_closing():
@@ -275,6 +283,11 @@ class Cycle:
     def has_large_head(self) -> bool:
         """Whether its head is larger than is allowed, all of it having come at once."""
         return _is_large(self._scope["path"], self._scope["headers"])
+
+    @property
+    def may_be_refused(self) -> bool:
+        """Whether the request is still coming and nothing of its answer is written."""
+        return self.more_body and not self._started
 
     def refuse(self, error: CallboardError) -> None:
         """Answer with an error and close: the rest of what was sent is not wanted."""

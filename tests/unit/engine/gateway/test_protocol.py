@@ -171,6 +171,30 @@ async def test_a_very_long_path_is_not_found_and_not_remembered(front: TestGatew
     assert _find_target.cache_info().currsize == remembered
 
 
+async def test_a_body_that_is_no_body_is_refused(
+    front: TestGateway, connected: list[GatewayProtocol], caplog: pytest.LogCaptureFixture
+) -> None:
+    head = request(b"").replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+    async with connection(front) as (reader, writer):
+        writer.write(head.replace(b"/one/mcp", b"/one/mcp/tools/x") + b"1\r\n{\r\n")
+        await until(lambda: connected and connected[0].cycle)
+        writer.write(b"nonsense\r\n")
+        assert (await answer(reader))[0] == 400
+        assert await reader.read() == b""
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+async def test_no_refusal_gets_into_a_stream(front: TestGateway, caplog: pytest.LogCaptureFixture) -> None:
+    await front.start_fixture("one", "modern")
+    async with connection(front) as (reader, writer):
+        writer.write(await call(front, "progress", steps=10_000))
+        begun = await reader.readuntil(b"progress")
+        writer.write(b"nonsense\r\n\r\n")
+        assert b"HTTP/1.1" not in await reader.read()
+    assert begun.startswith(b"HTTP/1.1 200")
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
 @pytest.mark.allow_logs
 async def test_a_failure_of_ours_is_told_and_ends_the_connection(
     front: TestGateway, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
