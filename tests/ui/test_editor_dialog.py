@@ -6,16 +6,17 @@ from typing import Any
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLineEdit
+from PySide6.QtWidgets import QLabel, QLineEdit
 from shiboken6 import isValid
 
 from callboard.core.errors import CallboardError
+from callboard.core.health import State
 from callboard.ui.editor.auth_fields import AuthFields
 from callboard.ui.editor.dialog import EditorDialog
 from callboard.ui.editor.editor import ServerEditor
 from callboard.ui.icons import Icons
 from callboard.ui.theme import Theme
-from tests.ui.conftest import HandLink, until
+from tests.ui.conftest import HandLink, server_view, until
 from tests.ui.editor_fakes import MemoryEngine, enter, press
 
 SERVERS: dict[str, dict[str, Any]] = {
@@ -149,6 +150,32 @@ async def test_a_duplicate_has_a_free_name_and_the_same_secrets(editor: ServerEd
     assert engine.servers["github-copy-2"] == SERVERS["github"]
     assert engine.secrets_kept == {"github-token": "value"}
     assert editor.duplicate_server("nobody") is None
+
+
+async def test_a_dialog_without_changes_can_be_closed_by_its_button(editor: ServerEditor) -> None:
+    dialog = editor.edit_server("github")
+    assert dialog.form.footer.leave_button.isEnabled()
+    enter(edit_of(dialog, "command"), "bunx")
+    press(dialog.form.footer, "Discard")
+    assert edit_of(dialog, "command").text() == "npx"
+    press(dialog.form.footer, "Close")
+    await closed(dialog)
+
+
+async def test_a_dialog_says_what_is_wrong_and_begins_there(
+    editor: ServerEditor, engine: MemoryEngine, link: HandLink
+) -> None:
+    reason = "The address is none."
+    link.say("server", server_view("github", State.FAILED, reason=reason, fix="Correct it."))
+    engine.write_outside({"github": {"url": "nowhere"}})
+    dialog = editor.edit_server("github")
+    assert reason in [label.text() for label in dialog.findChildren(QLabel) if label.isVisible()]
+    await until(lambda: not dialog.form.is_checking, "validation")
+    assert dialog.form.focusWidget() is edit_of(dialog, "url")
+    link.say("server", server_view("github"))
+    assert reason not in [label.text() for label in dialog.findChildren(QLabel) if label.isVisible()]
+    press(dialog.form.footer, "Close")
+    await closed(dialog)
 
 
 async def test_a_server_is_edited_in_a_dialog(editor: ServerEditor, engine: MemoryEngine) -> None:

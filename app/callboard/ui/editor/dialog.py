@@ -6,7 +6,7 @@ from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QDialog, QStackedWidget, QVBoxLayout, QWidget
 
-from callboard.api.schema import EntryKind, ShippedView
+from callboard.api.schema import EntryKind, ServerView, ShippedView
 from callboard.core.health import Severity
 from callboard.core.registry import Way
 from callboard.core.registry_fill import Filling
@@ -21,6 +21,7 @@ from callboard.ui.editor.kit import Kit
 from callboard.ui.editor.parts import clear_margins
 from callboard.ui.editor.saver import Saved
 from callboard.ui.registry.flow import RegistryFlow
+from callboard.ui.widgets.reason_bar import ReasonBar
 
 translate = QCoreApplication.translate
 
@@ -44,6 +45,7 @@ class EditorDialog(QDialog):
         self._forms: dict[EntryKind, EntryForm] = {}
         self.chooser: KindChooser | None = None
         self.begin_row: BeginRow | None = None
+        self._reason = ReasonBar(kit.theme, self)
         outer = QVBoxLayout(self)
         clear_margins(outer)
         self._pages = QStackedWidget()
@@ -75,7 +77,10 @@ class EditorDialog(QDialog):
     @classmethod
     def to_edit(cls, kit: Kit, name: str, parent: QWidget | None = None) -> "EditorDialog":
         """A dialog for a server of the roster."""
-        return cls(kit, EntryForm(kit, name), translate("EditorDialog", "Edit {name}").format(name=name), parent)
+        title = translate("EditorDialog", "Edit {name}").format(name=name)
+        dialog = cls(kit, EntryForm(kit, name, closes=True), title, parent)
+        dialog._add_reason(name)
+        return dialog
 
     @property
     def catalogue(self) -> CatalogueList | None:
@@ -129,6 +134,18 @@ class EditorDialog(QDialog):
         if path := bundle_in(event.mimeData()):
             event.acceptProposedAction()
             self.open_bundle(path)
+
+    def _add_reason(self, name: str) -> None:
+        """What is wrong with the server stands on top, as long as it holds."""
+        self._column.insertWidget(0, self._reason)
+        link = self._kit.link
+        if name in link.servers:
+            self._show_reason(link.servers[name])
+        link.serverChanged.connect(self._show_reason)
+
+    def _show_reason(self, view: ServerView) -> None:
+        if view.name == self.form.name:
+            self._reason.show_reason(view.reason, view.fix, view.severity)
 
     def _add_chooser(self, kind: EntryKind) -> None:
         top = QWidget()

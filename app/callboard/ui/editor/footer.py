@@ -17,7 +17,6 @@ class FormFooter(QFrame):
 
     def __init__(self, kit: Kit, save: str, leave: str) -> None:
         super().__init__()
-        self._leave_text = leave
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -58,6 +57,8 @@ class FormFooter(QFrame):
         self._icon.setVisible(problem)
         self.show_button.setVisible(can_show)
 
-    def offer_cancel(self, saving: bool) -> None:
-        """While saving, the second button ends the waiting."""
-        self.leave_button.setText(self.tr("Cancel") if saving else self._leave_text)
+    def offer_leave(self, text: str) -> None:
+        """What the second button says; "" while there is nothing to leave."""
+        self.leave_button.setEnabled(bool(text))
+        if text:
+            self.leave_button.setText(text)

@@ -46,11 +46,15 @@ class EntryForm(OrderedTabs):
         start_name: str = "",
         start: Entry | None = None,
         filling: Filling | None = None,
+        closes: bool = False,
     ) -> None:
+        """``closes``: what holds the form of an entry goes away when its button Close is pressed (:attr:`left`)."""
         super().__init__()
         self._kit = kit
         self._original = name or ""
         self._is_new = name is None
+        self._closes = closes
+        self._seeks = False  # the first problem is to be gone to, once the engine has judged the entry
         self._gone = False  # the entry is not in the roster any more
         self._base: Entry = {}
         self._revision = ""
@@ -152,10 +156,12 @@ class EntryForm(OrderedTabs):
         """Go to the first secret without a value or to what is still needed, or begin at the top."""
         if self.fields.focus_missing():
             return
-        if self._first_problem is not None and self.fields.rows[self._first_problem].was_touched:
+        first = self._first_problem
+        if first is not None and (not self._is_new or self.fields.rows[first].was_touched):
             self.focus_problem()
         else:
             self.focus_first()
+            self._seeks = not self._is_new
 
     def focus_first(self) -> None:
         """Begin at the top."""
@@ -224,7 +230,7 @@ class EntryForm(OrderedTabs):
     def _leave(self) -> None:
         if self._saver.is_busy:
             self.stop_saving()
-        elif self._is_new:
+        elif self._is_new or not self.fields.is_changed:
             self.left.emit()
         else:
             self.discard()
@@ -235,6 +241,9 @@ class EntryForm(OrderedTabs):
         self._engine_problems, self._homeless = self.fields.place(validation.problems)
         self.fields.show_hints(validation.hints)
         self._refresh()
+        if self._seeks and not self.fields.is_changed:
+            self.focus_problem()
+        self._seeks = False
 
     def _problems(self) -> Placed:
         local = self.fields.local_problems()
@@ -256,9 +265,15 @@ class EntryForm(OrderedTabs):
         self.notices.say_standing(link.secrets, link.roster, self._homeless, holds_secrets=self.fields.holds_secrets)
         blocked = bool(problems or self._homeless) or self._theirs is not None or not link.is_connected
         self.footer.save_button.setEnabled(not busy and not blocked and self._is_different())
-        self.footer.leave_button.setEnabled(busy or self._is_new or self.fields.is_changed)
-        self.footer.offer_cancel(busy)
+        self.footer.offer_leave(self._leave_text())
         self._say(problems, shown)
+
+    def _leave_text(self) -> str:
+        if self._saver.is_busy or self._is_new:
+            return self.tr("Cancel")
+        if self.fields.is_changed:
+            return self.tr("Discard")
+        return self.tr("Close") if self._closes else ""
 
     def _say(self, problems: Placed, shown: list[tuple[Path, str]]) -> None:
         if self._saver.is_busy:
