@@ -30,6 +30,7 @@ LARGEST_HEAD: Final = 64 * 1024  # bytes of a request's first line and headers, 
 HEADER_COST: Final = 32  # bytes that a header counts for beside its text (as in RFC 9113, 6.5.2)
 HEAD_SECONDS: Final = 20.0  # from a head's beginning to its end
 STRANGER_SECONDS: Final = 60.0  # for which a connection may be idle on which nobody was let in
+_BEFORE_CHUNKS: Final = ("1.0", "0.9")  # clients of these get a stream as it is, up to the end of the connection
 _FAILED: Final = "A request to %s could not be answered"
 
 _STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
@@ -211,6 +212,7 @@ class Cycle:
     __slots__ = (
         "_begun",
         "_flow",
+        "_knows_chunks",
         "_may_continue",
         "_protocol",
         "_scope",
@@ -227,10 +229,11 @@ class Cycle:
         self._protocol = protocol
         self._flow: FlowControl = protocol.flow
         self._scope = scope
-        self._may_continue = protocol.expect_100_continue
         self._started = False
         self._begun: Begun | None = None  # has no task and waits for its answer
-        self.keep_alive = protocol.parser.should_keep_alive()
+        self._knows_chunks = protocol.parser.get_http_version() not in _BEFORE_CHUNKS
+        self._may_continue = self._knows_chunks and protocol.expect_100_continue
+        self.keep_alive = self._knows_chunks and protocol.parser.should_keep_alive()
         self.body = bytearray()
         self.more_body = True
         self.message_event = asyncio.Event()
@@ -331,12 +334,15 @@ class Cycle:
             self._write(message["reply"])
         elif not self._started:
             self._started = True
-            transport.write(self._head(message["status"], message["headers"], b"transfer-encoding: chunked\r\n"))
+            length = b"transfer-encoding: chunked\r\n" if self._knows_chunks else b""
+            transport.write(self._head(message["status"], message["headers"], length))
         else:
-            part = message.get("body", b"")
-            last = b"" if message.get("more_body") else b"0\r\n\r\n"
-            transport.write(b"%x\r\n%b\r\n%b" % (len(part), part, last) if part else last)
-            if last:
+            part, more = message.get("body", b""), message.get("more_body")
+            if self._knows_chunks:
+                last = b"" if more else b"0\r\n\r\n"
+                part = b"%x\r\n%b\r\n%b" % (len(part), part, last) if part else last
+            transport.write(part)
+            if not more:
                 self._complete()
 
     def _write(self, reply: Reply) -> None:
@@ -345,8 +351,9 @@ class Cycle:
         self._started = True
         transport = self._protocol.transport
         body = (reply.body,) if isinstance(reply.body, bytes) else reply.body
-        size = sum(map(len, body))
-        head = self._head(reply.status, reply.headers, b"content-length: %d\r\n" % size)
+        # an answer 204 has no length (RFC 9110, 8.6)
+        length = b"content-length: %d\r\n" % sum(map(len, body)) if reply.status != HTTPStatus.NO_CONTENT else b""
+        head = self._head(reply.status, reply.headers, length)
         if self._scope["method"] == "HEAD":
             transport.write(head)
         else:

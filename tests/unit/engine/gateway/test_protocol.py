@@ -136,13 +136,43 @@ async def test_who_asks_for_a_stream_is_not_told_to_go_on_in_the_middle_of_it(fr
         assert b"HTTP/1.1 100" not in await reader.read()
 
 
-@pytest.mark.parametrize("last", [request(PING % 1, "Connection: close"), request(PING % 1, version="1.0")])
+@pytest.mark.parametrize(
+    "last",
+    [
+        request(PING % 1, "Connection: close"),
+        request(PING % 1, version="1.0"),
+        request(PING % 1, "Connection: keep-alive", "Expect: 100-continue", version="1.0"),
+    ],
+)
 async def test_a_connection_that_is_not_to_be_kept_is_closed(front: TestGateway, last: bytes) -> None:
     async with connection(front) as (reader, writer):
         writer.write(last)
         _, headers, body = await answer(reader)
         assert (headers[b"connection"], body) == (b"close", PONG % 1)
         assert await reader.read() == b""
+
+
+async def test_a_client_that_knows_no_chunks_gets_a_stream_as_it_is(front: TestGateway) -> None:
+    await front.start_fixture("one", "modern")
+    async with connection(front) as (reader, writer):
+        writer.write((await call(front, "progress")).replace(b"HTTP/1.1", b"HTTP/1.0", 1))
+        head, _, stream = (await reader.read()).partition(b"\r\n\r\n")
+    assert b"transfer-encoding" not in head
+    assert b"connection: close" in head
+    *_, last, end = stream.decode().split("\n\n")
+    assert end == ""
+    assert json.loads(last.partition("data: ")[2])["result"]["content"][0]["text"] == "done"
+
+
+async def test_an_answer_that_says_no_content_has_no_length(front: TestGateway) -> None:
+    async with front.legacy("one") as client, connection(front) as (reader, writer):
+        await client.initialize()
+        own = f"Mcp-Session-Id: {client.session}"
+        writer.write(request(b"", own).replace(b"POST", b"DELETE", 1) + request(PING % 1))
+        status, headers, _ = await answer(reader)
+        assert status == 204
+        assert b"content-length" not in headers
+        assert (await answer(reader))[2] == PONG % 1
 
 
 async def test_the_answer_to_head_has_no_body(front: TestGateway) -> None:
