@@ -292,7 +292,10 @@ class Server:
         return {}
 
     def on_completion_complete(self, number, params, meta):
-        return {"completion": {"values": [f"{params['argument']['value']}lpha of {self.name}"]}}
+        values = [f"{params['argument']['value']}lpha of {self.name}"]
+        if params["argument"]["name"] == "ref":
+            values = [json.dumps(params["ref"], sort_keys=True)]
+        return {"completion": {"values": values}}
 
     def on_tasks_get(self, number, params, meta):
         return {"taskId": params["taskId"], "status": "working", "by": self.name}

@@ -17,10 +17,10 @@ from callboard.core.policy_shapes import ItemKind
 from callboard.core.protocol import LOGGED, RESOURCE_NOT_FOUND
 from callboard.engine.policy.approvals import Item as ApprovalItem
 from callboard.engine.policy.callers import Caller
-from callboard.engine.relay.envelope import Raw, decode_params, notification_bytes, raw_json
+from callboard.engine.relay.envelope import Raw, notification_bytes, raw_json
 from callboard.engine.relay.errors import RpcError, failure, invalid
 from callboard.engine.relay.exchange import Exchange
-from callboard.engine.relay.router import OF_A_TASK, text_member
+from callboard.engine.relay.router import OF_A_TASK, Reference, text_member
 from callboard.engine.tasks import spawn
 from callboard.engine.upstream.base import Params
 
@@ -54,7 +54,8 @@ class Gate:
         if kind is not None:
             return caller.verdict(kind, server, own)
         if method == "completion/complete" and not caller.policy.covers(server):
-            verdict = caller.verdict(*_reference(params, server))
+            kind, name = _shown(method, params)
+            verdict = caller.verdict(kind, server, name)
             return verdict if verdict.effect == "deny" else ALLOWED
         if method in OF_A_TASK:
             owners = self._relay.tasks.of(server, text_member(params, "taskId"))
@@ -184,20 +185,9 @@ def _tell_waiting(exchange: Exchange, part: float) -> None:
 def _shown(method: str, params: Params) -> Item:
     kind = _BY_METHOD.get(method)
     if kind is None:
-        kind, _, name = _reference(params, "")
-        return kind, name
+        reference = Reference.of(params)
+        return "prompt" if reference.is_prompt else "resource", reference.name
     return kind, text_member(params, "uri" if kind == "resource" else "name")
-
-
-def _reference(params: Params, server: str) -> tuple[ItemKind, str, str]:
-    """What a completion is for (2025-11-25, server/utilities/completion)."""
-    try:
-        reference = decode_params(params.get("ref", Raw(b"")))
-    except msgspec.DecodeError:
-        raise invalid("ref must be an object") from None
-    if "name" in reference:
-        return "prompt", server, text_member(reference, "name")
-    return "resource", server, text_member(reference, "uri")
 
 
 def _unknown(method: str, params: Params) -> RpcError:

@@ -1,5 +1,6 @@
 """Which server a request is for, and what the request is called there."""
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -16,7 +17,39 @@ if TYPE_CHECKING:
     from callboard.engine.relay.relay import Relay
 
 OF_A_TASK: Final = frozenset({"tasks/get", "tasks/result", "tasks/cancel", "tasks/update"})
+_REFERENCES: Final = {"ref/prompt": "name", "ref/resource": "uri"}  # by type, the member that names it
 Route = tuple[ServerLink, Params, str]  # link, parameters as the server wants them, the tool, prompt or URI there
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a completion is for (2025-11-25, server/utilities/completion): a prompt's name or a template's URI."""
+
+    type: str
+    name: str
+
+    @classmethod
+    def of(cls, params: Params) -> "Reference":
+        """Read ``ref``. Its type decides, as it does at the server; raises RpcError for one that is two at once."""
+        try:
+            ref = decode_params(params.get("ref", Raw(b"")))
+        except msgspec.DecodeError:
+            raise invalid("ref must be an object") from None
+        kind = text_member(ref, "type")
+        if kind not in _REFERENCES:
+            raise invalid(f"ref.type must be one of {', '.join(_REFERENCES)}")
+        if "name" in ref and "uri" in ref:
+            raise invalid("ref has both a name and a uri")
+        return cls(kind, text_member(ref, _REFERENCES[kind]))
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether it is of a prompt, and else of a resource."""
+        return self.type == "ref/prompt"
+
+    def plain(self) -> dict[str, str]:
+        """``ref`` with these members and no others."""
+        return {"type": self.type, _REFERENCES[self.type]: self.name}
 
 
 class Router:
@@ -79,19 +112,16 @@ class Router:
         return self._relay.links[server], params, own
 
     def _completion(self, scope: str, params: Params) -> Route:
+        reference = Reference.of(params)
         if scope:
-            return self._relay.links[scope], params, ""
-        ref = decode_params(params.get("ref", Raw(b"")))
-        view = self._relay.view("")
-        if "name" in ref:
-            name = text_member(ref, "name")
-            owner, key = view.owner(PROMPTS, name), "name"
+            server, own = scope, reference.name
         else:
-            name = text_member(ref, "uri")
-            owner, key = view.owner_of_uri(name), "uri"
-        if owner is None:
-            raise invalid(f"Unknown reference: {name}")
-        return self._relay.links[owner[0]], params | {"ref": raw_json(ref | {key: raw_json(owner[1])})}, ""
+            view = self._relay.view("")
+            owner = view.owner(PROMPTS, reference.name) if reference.is_prompt else view.owner_of_uri(reference.name)
+            if owner is None:
+                raise invalid(f"Unknown reference: {reference.name}")
+            server, own = owner
+        return self._relay.links[server], params | {"ref": raw_json(replace(reference, name=own).plain())}, ""
 
     def _task(self, scope: str, caller: Caller, method: str, params: Params) -> Route:
         if method not in OF_A_TASK and not (scope and method == "tasks/list"):

@@ -193,6 +193,31 @@ async def test_completions_and_subscriptions_follow_the_same_rules(front: TestGa
         assert accepted["resourceSubscriptions"] == ["doc://one/readme"]
 
 
+async def test_a_completion_is_judged_by_what_the_server_goes_by(front: TestGateway) -> None:
+    """The type of its reference, and nothing beside that reaches the server."""
+    argument = {"argument": {"name": "ref", "value": ""}}
+    prompt, resource = {"type": "ref/prompt", "name": "greet"}, {"type": "ref/resource", "uri": "doc://two/page/{n}"}
+    async with front.legacy("two", "token-picky") as made, front.legacy("", "token-picky") as everywhere:
+        for client in (made, everywhere):
+            await client.initialize()
+        refused = await made.request("completion/complete", {"ref": resource, **argument})
+        assert outcome(refused) == "policy-denied"
+        for ref in (
+            resource | {"name": "greet"},
+            prompt | {"uri": "doc://two/page/{n}"},
+            {"type": "ref/resource", "name": "greet"},
+            {"type": "ref/other", "name": "greet"},
+            {"name": "greet"},
+            [],
+        ):
+            refused = await made.request("completion/complete", {"ref": ref, **argument})
+            assert refused["error"]["code"] == -32602, ref
+        for client, shown in ((made, "greet"), (everywhere, "two__greet")):
+            ref = prompt | {"name": shown, "Type": "ref/resource", "Uri": "doc://two/page/{n}"}
+            answer = await client.request("completion/complete", {"ref": ref, **argument})
+            assert [json.loads(value) for value in answer["result"]["completion"]["values"]] == [prompt]
+
+
 async def test_methods_that_no_rule_speaks_of_need_the_whole_server(front: TestGateway) -> None:
     async with front.legacy("one", "token-picky") as made:
         await made.initialize()
