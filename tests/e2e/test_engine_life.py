@@ -64,6 +64,32 @@ async def test_it_listens_where_it_is_told(callboard_home: Path) -> None:
                 await http.get(f"http://127.0.0.1:{view.port}/healthz")
 
 
+@pytest.mark.parametrize(
+    "forwarded", [{"X-Forwarded-For": "10.0.0.7"}, {"Forwarded": "for=10.0.0.7"}, {"Via": "1.1 p"}]
+)
+async def test_the_control_api_is_for_this_computer_unless_said_otherwise(
+    callboard_home: Path, forwarded: dict[str, str]
+) -> None:
+    async with EngineProcess(callboard_home, {}) as engine, httpx2.AsyncClient(trust_env=False) as http:
+        url, address = (await engine.client.engine()).url, read_engine_file(engine.paths.engine_file)
+        assert address is not None
+        token = {"Authorization": f"Bearer {address.admin_token}"}
+        assert (await http.get(f"{url}/api/v1/engine", headers=token)).status_code == 200
+        for headers in ({**token, **forwarded}, forwarded):
+            refused = await http.get(f"{url}/api/v1/engine", headers=headers)
+            assert (refused.status_code, refused.json()["code"]) == (403, "control-refused")
+            assert "gateway: {control: remote}" in refused.json()["fix"]
+        assert (await http.get(f"{url}/healthz", headers=forwarded)).status_code == 200
+        assert (await http.get(f"{url}/mcp", headers=forwarded)).status_code == 401
+
+        engine.write_roster({}, gateway={"port": 0, "control": "remote"})
+        async with asyncio.timeout(60):
+            while "control-exposed" not in {notice.code for notice in (await engine.client.engine()).notices}:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        assert (await http.get(f"{url}/api/v1/engine", headers={**token, **forwarded})).status_code == 200
+        assert (await http.get(f"{url}/api/v1/engine", headers=forwarded)).status_code == 401
+
+
 async def test_a_second_engine_refuses_to_start(callboard_home: Path) -> None:
     async with EngineProcess(callboard_home, {}) as engine:
         second = await asyncio.create_subprocess_exec(

@@ -107,6 +107,8 @@ FIXES: dict[str, str] = {
     "gateway-down": "Choose a free port in the roster (gateway: {port: …}).",
     "gateway-exposed": "Let clients come through a proxy with TLS, or set gateway: {host: 127.0.0.1} in the roster.",
     "gateway-host": "Set it to an address of this computer, or to 0.0.0.0 for all that it has.",
+    "control-exposed": "Set gateway: {control: local} in the roster.",
+    "control-refused": "Use it on the engine's computer, without a proxy, or set gateway: {control: remote}.",
     "gateway-open": "Set gateway: {auth: token} in the roster.",
     "tokens-unsaved": "Make the state folder writable.",
     "body-too-large": "Send less at once; the limit is 64 MiB.",

@@ -99,6 +99,8 @@ MEANINGS: dict[str, str] = {
     "gateway-down": "The gateway does not listen, so no client can reach it.",
     "gateway-host": "The gateway cannot listen where it is told to.",
     "gateway-exposed": "Other computers can reach the gateway, and what goes there and back is not encrypted.",
+    "control-exposed": "Whoever has the engine's token may run programs here from other computers, by the control API.",
+    "control-refused": "The request to the control API came from another computer, or through a proxy.",
     "gateway-open": "Every program that reaches the gateway may use the servers, without a token.",
     "tokens-unsaved": "The clients' tokens could not be written and last until the engine ends.",
     "body-too-large": "The request was larger than the gateway takes.",

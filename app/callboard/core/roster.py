@@ -359,13 +359,15 @@ ENTRY_KINDS: dict[str, type[LocalEntry] | type[RemoteEntry] | type[AgentEntry]] 
 class Gateway(Model):
     """Where the gateway listens: at the address ``host`` of this computer (0.0.0.0 and :: are all it has).
 
-    Port 0 takes any free one. ``hosts``: names beside loopback that Host may say.
+    Port 0 takes any free one. ``hosts``: names beside loopback that Host may say. ``control``: whether the control API
+    is for programs on this computer alone.
     """
 
     host: Annotated[Text, AfterValidator(_address)] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 4470
     auth: Literal["token", "open"] = "token"
     hosts: list[Filled] = []
+    control: Literal["local", "remote"] = "local"
 
 
 class LogLimits(Model):

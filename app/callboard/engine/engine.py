@@ -44,7 +44,7 @@ from callboard.engine.editing import RosterEditor, refers_to_secrets
 from callboard.engine.environment import Environment
 from callboard.engine.figures import FigureWatch
 from callboard.engine.gateway.access import Access
-from callboard.engine.gateway.address import LOOPBACK_ADDRESS, find_host, gateway_notices, is_exposed, url_of
+from callboard.engine.gateway.address import LOOPBACK_ADDRESS, find_host, gateway_notices, is_exposed, is_local, url_of
 from callboard.engine.gateway.app import ControlApi, GatewayApp
 from callboard.engine.gateway.client_desk import ClientDesk
 from callboard.engine.gateway.clients import ClientTokens
@@ -174,6 +174,7 @@ class Engine:
             self._on_caller,
             self.sign_ins.callback,
             lambda: self.storage is None or self.storage.is_known,
+            self._may_control,
         )
         self.storage: SharedStorage | None = None
         self._storage_setting = ""  # the roster's, as it was at the start
@@ -303,7 +304,14 @@ class Engine:
         )
 
     def _notices(self) -> list[Notice]:
-        notices = gateway_notices(self._host, self._port, self._wanted_port, is_open=self._access.open)
+        control_is_remote = self.roster_file.roster.settings.gateway.control == "remote"
+        notices = gateway_notices(
+            self._host,
+            self._port,
+            self._wanted_port,
+            is_open=self._access.open,
+            control_is_remote=control_is_remote,
+        )
         if self.roster_file.roster.settings.storage != self._storage_setting:
             notices.append(
                 Notice(
@@ -477,6 +485,9 @@ class Engine:
 
     def _on_questions(self) -> None:
         self.bus.publish("questions", {"questions": self.policy.questions()})
+
+    def _may_control(self, peer: str) -> bool:
+        return self.roster_file.roster.settings.gateway.control == "remote" or is_local(peer, self._host)
 
     def _on_caller(self, caller: str) -> None:
         now = time.time()

@@ -14,7 +14,9 @@ Json = dict[str, Any]
 _REFERENCE: Final = "#/components/schemas/{name}"
 _DESCRIPTION: Final = (
     "Everything that Callboard's window and command line do, they do over these routes, and so may a script. "
-    "They are served on this computer only. The token is the engine's own, not a client's: it stands with the address "
+    "They are served to programs on the engine's own computer, and not through a proxy, unless the roster says "
+    "`gateway: {control: remote}`; what goes there is not encrypted. "
+    "The token is the engine's own, not a client's: it stands with the address "
     "in the file `engine.json` of the runtime folder, and changes with each start. "
     "What is not 2xx is an ErrorView: a stable code, one sentence, and the fix."
 )

@@ -60,9 +60,11 @@ class GatewayApp:
         on_caller: Callable[[str], None],
         callback: Callable[[str], Awaitable[tuple[int, bytes]]] | None = None,
         is_ready: Callable[[], bool] = lambda: True,
+        may_control: Callable[[str], bool] = lambda _: True,
     ) -> None:
         """``on_caller`` hears of each request that a client was let in with; ``callback`` answers a browser that comes
-        back from a sign-in with this query; ``is_ready`` tells a load balancer whether clients can be let in.
+        back from a sign-in with this query; ``is_ready`` tells a load balancer whether clients can be let in;
+        ``may_control`` whether the control API is for whoever comes from this address, "" for one not known.
         """
         self._access = access
         self._mcp = mcp
@@ -71,6 +73,7 @@ class GatewayApp:
         self._on_caller = on_caller
         self._callback = callback
         self._is_ready = is_ready
+        self._may_control = may_control
         self.control: ControlApi | None = None
 
     async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
@@ -144,6 +147,8 @@ class GatewayApp:
         target = find_target(path)
         if target is None and not path.startswith(API_PREFIX + "/"):
             raise CallboardError("not-found", f"There is nothing at {path}.")
+        if target is None and not self._may_control(_peer_of(scope, headers)):
+            raise CallboardError("control-refused", "The control API is for programs on the engine's computer.")
         if visitor is None or (target is None and visitor is not Admin.ADMIN):
             await respond_error(
                 send, CallboardError("unauthorized", "A valid bearer token is needed."), headers=_CHALLENGE
@@ -196,6 +201,16 @@ def _find_target(path: str) -> Target | None:
     return Target(profile=name, tool=tool) if group == "profiles" else Target(server=name, tool=tool)
 
 
+def _peer_of(scope: HttpScope, headers: Headers) -> str:
+    """The address that a request comes from; "" if a proxy says that it comes from elsewhere."""
+    if not _FORWARDED.isdisjoint(headers) or not scope["client"]:
+        return ""
+    peer: str = scope["client"][0]
+    return peer
+
+
+# what proxies add (RFC 7239, and what was before it)
+_FORWARDED: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via"})
 # headers that decide something must not be ambiguous (2026-07-28, transports/streamable-http)
 _SINGLE: Final = frozenset(
     {b"host", b"origin", b"authorization", b"mcp-protocol-version", b"mcp-method", b"mcp-name", b"mcp-session-id"}

@@ -33,7 +33,7 @@ EVENT_STREAM: Final = (
 STATUS: Final = {
     "bad-request": 400,
     "unauthorized": 401,
-    "host-refused": 403,
+    **dict.fromkeys(("host-refused", "control-refused"), 403),
     **dict.fromkeys(("policy-denied", "policy-refused", "policy-unanswered"), 403),
     "method-not-allowed": 405,
     **dict.fromkeys(

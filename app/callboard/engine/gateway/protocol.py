@@ -99,6 +99,7 @@ class GatewayProtocol(HttpToolsProtocol):
             "path": unquote(path) if "%" in path else path,
             "query_string": url.query or b"",
             "headers": self.headers,
+            "client": self.client,
         }
         self.headers = []  # what trails the body is no header (RFC 9110, 6.5.1)
         previous, cycle = self.cycle, Cycle(self, scope)

@@ -8,7 +8,7 @@ from callboard.core.errors import CallboardError
 from callboard.core.roster_parse import parse_roster
 from callboard.core.roster_yaml import RosterError
 from callboard.engine.gateway.access import Access
-from callboard.engine.gateway.address import find_host, gateway_notices, url_of
+from callboard.engine.gateway.address import find_host, gateway_notices, is_local, url_of
 from callboard.engine.gateway.server import listen
 
 
@@ -55,15 +55,39 @@ def test_it_listens_there(host: str) -> None:
 
 def test_what_others_can_reach_is_said() -> None:
     def codes(host: str, **more: bool) -> list[str]:
-        return [notice.code for notice in gateway_notices(host, 4470, 4470, is_open=more.get("is_open", False))]
+        said = {"is_open": False, "control_is_remote": False, **more}
+        return [notice.code for notice in gateway_notices(host, 4470, 4470, **said)]
 
     assert codes("127.0.0.1") == codes("::1") == []
     assert codes("0.0.0.0") == codes("::") == codes("10.0.0.1") == ["gateway-exposed"]
     assert codes("0.0.0.0", is_open=True) == ["gateway-exposed", "gateway-open"]
-    (exposed,) = gateway_notices("0.0.0.0", 4470, 0, is_open=False)
+    assert codes("0.0.0.0", control_is_remote=True) == ["gateway-exposed", "control-exposed"]
+    assert codes("127.0.0.1", control_is_remote=True) == ["control-exposed"]  # a proxy may stand in front
+    (exposed,) = gateway_notices("0.0.0.0", 4470, 0, is_open=False, control_is_remote=False)
     assert "0.0.0.0" in exposed.message
-    (_, other) = gateway_notices("10.0.0.1", 4470, 0, is_open=True)
+    (_, other) = gateway_notices("10.0.0.1", 4470, 0, is_open=True, control_is_remote=False)
     assert "whoever reaches this computer" in other.message
+
+
+@pytest.mark.parametrize(
+    ("peer", "host", "local"),
+    [
+        ("127.0.0.1", "0.0.0.0", True),
+        ("127.0.0.9", "127.0.0.1", True),
+        ("::1", "::", True),
+        ("::ffff:127.0.0.1", "::", True),
+        ("::ffff:10.0.0.7", "::", False),
+        ("10.0.0.7", "0.0.0.0", False),
+        ("10.0.0.7", "10.0.0.1", False),
+        ("10.0.0.1", "10.0.0.1", True),
+        ("fd00::1", "fd00::2", False),
+        ("0.0.0.0", "0.0.0.0", False),
+        ("::", "::", False),
+        ("", "127.0.0.1", False),
+    ],
+)
+def test_who_is_on_this_computer(peer: str, host: str, local: bool) -> None:
+    assert is_local(peer, host) is local
 
 
 def test_which_names_a_request_may_bear() -> None:
