@@ -17,6 +17,20 @@ if TYPE_CHECKING:
     from callboard.engine.relay.relay import Relay
 
 OF_A_TASK: Final = frozenset({"tasks/get", "tasks/result", "tasks/cancel", "tasks/update"})
+_JUDGED: Final = frozenset(
+    {
+        "tools/call",
+        "prompts/get",
+        "resources/read",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "completion/complete",
+    }
+)
+_MEMBERS: Final = frozenset(
+    {"_meta", "name", "arguments", "uri", "ref", "taskId", "argument", "requestState", "inputResponses"}
+)
+_FOLDED: Final = frozenset(member.casefold() for member in _MEMBERS)
 _REFERENCES: Final = {"ref/prompt": "name", "ref/resource": "uri"}  # by type, the member that names it
 Route = tuple[ServerLink, Params, str]  # link, parameters as the server wants them, the tool, prompt or URI there
 
@@ -60,6 +74,8 @@ class Router:
 
     def route(self, scope: str, caller: Caller, method: str, params: Params) -> Route:
         """The way of one caller's request; raises RpcError when there is none."""
+        if not _MEMBERS.issuperset(params) and (method in _JUDGED or method.startswith("tasks/")):
+            _refuse_lookalikes(params)
         if method == "tools/call":
             return self._named(scope, TOOLS, params)
         if method == "prompts/get":
@@ -133,6 +149,13 @@ class Router:
             if caller.client in self._relay.tasks.of(server, task_id):
                 return link, params, ""
         raise invalid("Unknown task")
+
+
+def _refuse_lookalikes(params: Params) -> None:
+    """Refuse members that some servers would read as the one that was judged: they pass over upper and lower case."""
+    for member in params:
+        if member not in _MEMBERS and member.casefold() in _FOLDED:
+            raise invalid(f"{member} is spelt like another member but for upper and lower case")
 
 
 def text_member(params: Params, key: str) -> str:
