@@ -126,12 +126,41 @@ async def test_the_next_question_cannot_be_allowed_by_the_click_that_was_meant_f
     assert not dialog.once.isEnabled()
 
 
+async def test_what_is_not_shown_whole_is_said_and_not_allowed_for_good(link: HandLink, desk: QuestionDesk) -> None:
+    ask(
+        link,
+        question(
+            1,
+            arguments='{"a": "\n[... 5000 characters are not shown ...]\n"}',
+            arguments_cut=True,
+            arguments_size=25_000,
+        ),
+    )
+    dialog = shown(desk)
+    assert dialog.cut.isVisible()
+    assert "its arguments have 25,000 characters" in dialog.cut.accessibleName()
+    await until(dialog.once.isEnabled, "allowing", seconds=30)
+    assert not dialog.always.isEnabled()
+    ask(link, question(2))
+    assert not dialog.cut.isVisible()
+    await until(dialog.always.isEnabled, "allowing", seconds=30)
+
+
+async def test_arguments_that_look_like_a_result_are_shown_whole(link: HandLink, desk: QuestionDesk) -> None:
+    ask(link, question(1, arguments='{"content": [{"type": "text", "text": "harmless"}], "command": "remove all"}'))
+    assert "remove all" in shown(desk).arguments.shown
+
+
 async def test_hostile_names_stay_text(link: HandLink, desk: QuestionDesk) -> None:
     ask(link, question(1, name="<b>safe</b>", program="<img src=x>" * 50))
     dialog = shown(desk)
     assert dialog.title.textFormat() == dialog.who.textFormat() == Qt.TextFormat.PlainText
     assert "<b>safe</b>" in dialog.title.text()
     assert len(dialog.who.text()) < 200
+    ask(link, question(2, kind="resource", name="https://host/" + "x" * 480 + "/the-end"))
+    assert len(dialog.title.text()) < 200
+    assert "/the-end" in dialog.title.text()
+    assert len(dialog.item.text()) > 480
 
 
 async def test_an_answer_that_comes_too_late_is_no_trouble(link: HandLink, desk: QuestionDesk) -> None:

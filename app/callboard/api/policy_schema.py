@@ -74,7 +74,8 @@ class VerdictView(View, frozen=True, kw_only=True):
 class QuestionView(View, frozen=True, kw_only=True):
     """A call that waits for the person. ``program`` is what the client calls itself, ``reason`` why it is asked for.
 
-    ``arguments`` is JSON with secrets masked, cut at a bound.
+    ``name`` and ``arguments`` (JSON) have their secrets masked, and their middle left out where they are long.
+    ``arguments_size`` counts the characters of the whole; with ``arguments_cut`` there is no answer "always".
     """
 
     id: int
@@ -86,6 +87,8 @@ class QuestionView(View, frozen=True, kw_only=True):
     name: str
     reason: str
     arguments: str
+    arguments_cut: bool = False
+    arguments_size: int = 0
     asked: float
     expires: float
 

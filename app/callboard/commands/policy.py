@@ -202,6 +202,10 @@ async def revoke(client: EngineClient, options: Namespace, terminal: Terminal) -
     return 0
 
 
+def _cut(each: QuestionView) -> str:
+    return f"not all {each.arguments_size} characters of the arguments are shown: it can be allowed once only"
+
+
 def _show_question(each: QuestionView, terminal: Terminal) -> None:
     program = f" (calls itself {each.program})" if each.program not in (each.client, each.client_name) else ""
     terminal.pairs(
@@ -211,6 +215,7 @@ def _show_question(each: QuestionView, terminal: Terminal) -> None:
             (each.kind, f"{each.server}.{each.name}"),
             ("because", f"it {each.reason}"),
             ("arguments", each.arguments),
+            *([("warning", _cut(each))] if each.arguments_cut else []),
             ("left", span(each.expires - time.time())),
         ]
     )

@@ -7,13 +7,16 @@ from PySide6.QtGui import QFont, QKeyEvent, QPalette
 from PySide6.QtWidgets import QDialog, QGridLayout, QHBoxLayout, QLabel, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
 from callboard.api.policy_schema import Choice, QuestionView
+from callboard.core.health import Severity
 from callboard.ui import formats
 from callboard.ui.icons import Icons
 from callboard.ui.theme import Theme, Token
 from callboard.ui.widgets.payload_view import PayloadView
+from callboard.ui.widgets.reason_bar import ReasonBar
 
 GUARD_MS = 700  # for which a new question cannot be allowed: whoever was about to click meant something else
 _STEPS = 1000
+_TITLE = 100  # characters of a name in the title; all that is known of it stands below
 
 
 class QuestionDialog(QDialog):
@@ -38,6 +41,7 @@ class QuestionDialog(QDialog):
         self.more = _label()
         self.left = _label()
         self.bar = QProgressBar(textVisible=False)
+        self.cut = ReasonBar(theme)
         self.arguments = PayloadView(theme, icons, self.tr("Arguments"))
         self.deny = QPushButton(self.tr("&Deny"))
         self.once = QPushButton(self.tr("Allow &once"))
@@ -80,7 +84,10 @@ class QuestionDialog(QDialog):
         super().keyPressEvent(event)
 
     def _fill(self, question: QuestionView) -> None:
-        server_item = f"{question.server}.{question.name}"
+        name = question.name
+        if len(name) > _TITLE:
+            name = f"{name[: _TITLE // 2]}\N{HORIZONTAL ELLIPSIS}{name[-_TITLE // 2 :]}"
+        server_item = f"{question.server}.{name}"
         title = self.tr("May {client} use {item}?").format(client=question.client_name, item=server_item)
         self.setWindowTitle(self.tr("Callboard asks"))
         self.title.setText(title)
@@ -93,9 +100,20 @@ class QuestionDialog(QDialog):
             )
             self.who.setText(text.format(client=question.client_name, program=question.program[:100]))
         self.item.setText(self.tr("{name} of the server {server}").format(name=question.name, server=question.server))
-        self.arguments.show_payload(question.arguments or "{}")
+        self.cut.show_reason(*self._what_is_cut(question), Severity.ATTENTION)
+        self.arguments.show_payload(question.arguments or "{}", always_json=True)
+        self.always.setToolTip(
+            self.tr("Only for calls whose arguments are shown whole") if question.arguments_cut else ""
+        )
         self.setAccessibleName(title)
         self.deny.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _what_is_cut(self, question: QuestionView) -> tuple[str, str]:
+        if not question.arguments_cut:
+            return "", ""
+        reason = self.tr("You do not see all of this call: its arguments have {count} characters.")
+        fix = self.tr("Their beginning and their end are shown. It can be allowed once, but not for good.")
+        return reason.format(count=f"{question.arguments_size:,}"), fix
 
     def _tick(self) -> None:
         question = self._question
@@ -108,7 +126,7 @@ class QuestionDialog(QDialog):
 
     def _set_allowing(self, on: bool) -> None:
         self.once.setEnabled(on)
-        self.always.setEnabled(on)
+        self.always.setEnabled(on and self._question is not None and not self._question.arguments_cut)
 
     def _answer(self, choice: Choice) -> None:
         if self._question is not None:
@@ -143,6 +161,7 @@ class QuestionDialog(QDialog):
         layout.addWidget(self.title)
         layout.addWidget(self.reason)
         layout.addLayout(facts)
+        layout.addWidget(self.cut)
         layout.addWidget(self.arguments, 1)
         layout.addWidget(self.bar)
         layout.addWidget(self.left)

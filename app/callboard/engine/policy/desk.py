@@ -179,9 +179,11 @@ class PolicyDesk:
             program=question.program,
             kind=question.kind,
             server=question.server,
-            name=question.name,
+            name=question.shown_name,
             reason=question.reason,
             arguments=question.arguments,
+            arguments_cut=question.arguments_cut,
+            arguments_size=question.arguments_size,
             asked=question.asked,
             expires=question.expires,
         )

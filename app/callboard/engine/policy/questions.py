@@ -24,6 +24,8 @@ Choice = Literal["once", "always", "deny"]
 CHOICES: Final[tuple[Choice, ...]] = get_args(Choice)
 MAX_OPEN: Final = 50  # questions at once, of one client
 MAX_ARGUMENTS: Final = 20_000  # characters shown
+MAX_NAME: Final = 500
+MAX_PROGRAM: Final = 200
 PROGRESS_SECONDS: Final = 5.0
 
 
@@ -31,8 +33,9 @@ PROGRESS_SECONDS: Final = 5.0
 class Question:
     """One call that waits for the person. Times are seconds since the epoch.
 
-    ``client`` is the owner of the token, ``program`` what it calls itself. ``arguments`` is JSON, secrets masked, cut
-    at a bound. ``reason`` is a clause: why the person is asked; ``pattern`` of ``ask`` is what asks, or "".
+    ``client`` is the owner of the token, ``program`` what it calls itself. ``shown_name`` is the name or URI, and
+    ``arguments`` the JSON, secrets masked, without its middle where it is long. ``reason`` is a clause: why the person
+    is asked; ``pattern`` of ``ask`` is what asks, or "". ``arguments_size`` counts the characters of the whole.
     """
 
     id: int
@@ -41,13 +44,20 @@ class Question:
     kind: ItemKind
     server: str
     name: str
+    shown_name: str
     reason: str
     arguments: str
+    arguments_size: int
     asked: float
     expires: float
     definition: bytes | None = None
     pattern: str = ""
     answer: "asyncio.Future[Choice]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    @property
+    def arguments_cut(self) -> bool:
+        """Whether the person cannot see all that the call would do. Then there is no answer for good."""
+        return self.arguments_size > MAX_ARGUMENTS
 
     @property
     def item(self) -> Item:
@@ -118,20 +128,22 @@ class Questions:
         if not self._listeners and self._notify is None and time.monotonic() >= self._expected:
             raise nobody(item, pattern)
         now = time.time()
-        text = self._mask(arguments.decode("utf-8", "replace"))[:MAX_ARGUMENTS]
+        text = self._mask(arguments.decode("utf-8", "replace"))
         question = Question(
-            next(self._numbers),
-            client,
-            program,
-            kind,
-            server,
-            name,
-            reason,
-            text,
-            now,
-            now + seconds,
-            definition,
-            pattern,
+            id=next(self._numbers),
+            client=client,
+            program=head_and_tail(program, MAX_PROGRAM),
+            kind=kind,
+            server=server,
+            name=name,
+            shown_name=head_and_tail(self._mask(name), MAX_NAME),
+            reason=reason,
+            arguments=head_and_tail(text, MAX_ARGUMENTS),
+            arguments_size=len(text),
+            asked=now,
+            expires=now + seconds,
+            definition=definition,
+            pattern=pattern,
         )
         self._open[question.id] = question
         self._on_change()
@@ -154,11 +166,18 @@ class Questions:
     def settle(self, question_id: int, choice: Choice) -> Question:
         """Give the person's answer; "always" holds for the other open questions about the same tool, as it is, too.
 
-        Raises ``question-over`` for one that is not open any more.
+        Raises ``question-over`` for one that is not open any more, and ``bad-request`` for "always" where the arguments
+        are too long to be shown whole.
         """
         question = self._open.get(question_id)
         if question is None or question.answer.done():
             raise CallboardError("question-over", "This question is over: it was answered, or the call was given up.")
+        if choice == "always" and question.arguments_cut:
+            raise CallboardError(
+                "bad-request",
+                "The arguments are too long to be shown whole, so this call can be allowed once only.",
+                fix="Answer with once or deny.",
+            )
         question.answer.set_result(choice)
         if choice == "always":
             for other in self._open.values():
@@ -196,6 +215,15 @@ class Questions:
             question.answer.set_result(choice)
         elif not self._listeners:
             question.answer.set_exception(nobody(question.item, question.pattern))
+
+
+def head_and_tail(text: str, characters: int) -> str:
+    """A text whose middle is left out where it has more characters than this; says how many are missing."""
+    missing = len(text) - characters
+    if missing <= 0:
+        return text
+    tail = characters // 2
+    return f"{text[: characters - tail]}\n[... {missing} characters are not shown ...]\n{text[-tail:]}"
 
 
 def nobody(item: Item, pattern: str) -> CallboardError:

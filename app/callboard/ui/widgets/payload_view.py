@@ -55,10 +55,13 @@ class PayloadView(QWidget):
         """The text that is shown."""
         return self._view.toPlainText()
 
-    def show_payload(self, text: str, note: str = "") -> None:
-        """Show a payload as it was stored; ``note`` is its size, or why it is not whole or not there."""
+    def show_payload(self, text: str, note: str = "", *, always_json: bool = False) -> None:
+        """Show a payload as it was stored; ``note`` is its size, or why it is not whole or not there.
+
+        ``always_json``: also where there is readable text in it, beside which something may stand that matters.
+        """
         self._text = text
-        self._readable = readable(text) if text else ""
+        self._readable = readable(text) if text and not always_json else ""
         self._note.setText(note)
         self._note.setToolTip(note)
         self._copy.setEnabled(bool(text))

@@ -11,8 +11,10 @@ import pytest
 
 from callboard.core.errors import CallboardError
 from callboard.core.policy_shapes import ClientEntry, DefaultPolicy, Rules
+from callboard.core.redact import Redactor
 from callboard.engine.policy import questions as questions_module
 from callboard.engine.policy.approvals import Approvals
+from callboard.engine.policy.notify import wording
 from callboard.engine.policy.questions import Choice, Question
 from callboard.engine.relay.catalogue import Item
 from callboard.engine.relay.exchange import Watch
@@ -336,6 +338,64 @@ async def test_a_notification_goes_with_its_question(tmp_path: Path) -> None:
             assert "result" in await call
         async with asyncio.timeout(30):
             await gone.wait()
+
+
+# ---- what cannot be shown whole
+
+
+async def test_what_is_not_shown_whole_says_so_and_cannot_be_allowed_for_good(front: TestGateway) -> None:
+    hidden = {"path": "/tmp/harmless", "pad": " " * 100_000, "really": "remove everything"}
+    async with front.modern("one") as client, in_background(client.call("raw", hidden)) as call:
+        (question,) = await asked(front)
+        assert question.arguments_cut
+        assert question.arguments_size > 100_000
+        assert len(question.arguments) < 21_000
+        assert "/tmp/harmless" in question.arguments
+        assert "remove everything" in question.arguments
+        assert f"{question.arguments_size - 20_000} characters are not shown" in question.arguments
+        with pytest.raises(CallboardError) as caught:
+            front.relay.questions.settle(question.id, "always")
+        assert caught.value.code == "bad-request"
+        assert not question.answer.done()
+        _, body, choices = wording(question)
+        assert f"Not all is shown: the arguments have {question.arguments_size} characters." in body
+        assert "remove everything" in body
+        assert len(body) < 1000
+        assert choices == ("once", "deny")
+        front.relay.questions.settle(question.id, "once")
+        assert "result" in await call
+
+
+async def test_a_notification_has_less_room_than_a_window(front: TestGateway) -> None:
+    async with front.modern("one") as client:
+        for size, choices in ((100, ("once", "always", "deny")), (700, ("once", "deny"))):
+            async with in_background(client.call("raw", {"pad": "x" * size})) as call:
+                (question,) = await asked(front)
+                assert not question.arguments_cut
+                _, body, given = wording(question)
+                assert given == choices
+                assert ("Not all is shown" in body) == (size > 600)
+                front.relay.questions.settle(question.id, "deny")
+                await call
+
+
+async def test_names_are_shown_without_their_secrets_and_at_a_bound() -> None:
+    questions = questions_module.Questions(mask=Redactor(["k3y-of-mine"]).text, patience=30.0)
+    name = "https://host/x?key=k3y-of-mine&" + "y" * 10_000
+    with questions.listening():
+        asking = asyncio.create_task(
+            questions.ask(("a", "resource", "one", name), "p" * 10_000, "asks", b"", seconds=60)
+        )
+        (question,) = await until(questions.open)
+        assert "k3y-of-mine" not in question.shown_name
+        assert len(question.shown_name) < 600
+        assert len(question.program) < 300
+        assert question.item == ("a", "resource", "one", name)
+        summary, _, _ = wording(question)
+        assert "k3y-of-mine" not in summary
+        assert len(summary) < 300
+        questions.settle(question.id, "once")
+        assert await asking == "once"
 
 
 # ---- what is remembered
