@@ -146,8 +146,15 @@ class TestTable:
         again.show()
         assert again.table.columnWidth(CallsModel.CLIENT) == 222
         assert not again.table.isColumnHidden(CallsModel.SIZE)
+        again.table.setColumnWidth(CallsModel.CLIENT, 60)
         again.resize(600, 600)
         await until(lambda: again.table.isColumnHidden(CallsModel.SIZE))
+        assert again.table.isColumnHidden(CallsModel.ERROR)
+        assert again.table.horizontalHeader().length() == again.table.viewport().width(), "no strip is left empty"
+        again.resize(1100, 600)
+        await until(lambda: not again.table.isColumnHidden(CallsModel.ERROR))
+        assert again.table.horizontalHeader().length() == again.table.viewport().width()
+        assert again.table.columnWidth(CallsModel.TOOL) < again.table.columnWidth(CallsModel.ERROR)
         again.hide()
         again.deleteLater()
 

@@ -460,17 +460,19 @@ class TestCalls:
                 status="failed",
                 error="gone",
                 duration_ms=1234.0,
+                request_bytes=1024,
                 response_bytes=2048,
             )
         )
         await until(lambda: model.total == 1001)
         texts = [model.index(1000, column).data() for column in range(model.columnCount())]
-        assert texts == ["3 h ago", "vscode", "local-tools", "read", "Failed", "1.23 s", formats.size(2048)]
+        assert texts == ["3 h ago", "vscode", "local-tools", "read", "Failed", "gone", "1.23 s", formats.size(3072)]
         tip = Qt.ItemDataRole.ToolTipRole
+        assert model.headerData(CallsModel.SIZE, Qt.Orientation.Horizontal, tip) == "Arguments and result together"
         assert model.index(1000, CallsModel.STATUS).data(tip) == "gone"
         assert ":" in model.index(1000, CallsModel.TIME).data(tip)
-        titles = [model.headerData(column, Qt.Orientation.Horizontal) for column in range(7)]
-        assert titles == ["Time", "Client", "Server", "Tool", "Status", "Duration", "Size"]
+        titles = [model.headerData(column, Qt.Orientation.Horizontal) for column in range(8)]
+        assert titles == ["Time", "Client", "Server", "Tool", "Status", "Error", "Duration", "Size"]
         assert (model.clients, model.tools("local-tools")) == (["vscode"], ["echo", "read"])
 
     async def test_whatever_happens_the_rows_are_those_of_the_log(

@@ -8,7 +8,7 @@ from callboard.ui.delegates.call_cells import CallStatusDelegate
 from callboard.ui.models.calls import CallsModel
 from callboard.ui.theme import Theme, Token
 
-_ROOM_FOR_SIZE = 640  # pixels
+_ROOM_FOR_SIZE, _ROOM_FOR_ERROR = 640, 860  # pixels
 
 
 class CallTable(QTableView):
@@ -65,7 +65,8 @@ class CallTable(QTableView):
             (CallsModel.SIZE, "1023.9 KB"),
         ):
             header.resizeSection(column, metrics.horizontalAdvance(sample) + 20)
-        header.setSectionResizeMode(CallsModel.TOOL, QHeaderView.ResizeMode.Stretch)
+        self._tool_width = header.sectionSize(CallsModel.TOOL)  # while there is room for the error
+        header.setSectionResizeMode(CallsModel.ERROR, QHeaderView.ResizeMode.Stretch)
         header.sectionResized.connect(self.columnsChanged)
         header.sectionMoved.connect(self.columnsChanged)
 
@@ -74,6 +75,20 @@ class CallTable(QTableView):
         palette.setColor(QPalette.ColorRole.Highlight, self._theme.color(Token.ACCENT_SOFT))
         palette.setColor(QPalette.ColorRole.HighlightedText, self._theme.color(Token.TEXT))
         self.setPalette(palette)
+
+    def _give_room(self) -> None:
+        """Hide what the drawer tells too where there is no room for it; the last text that is left fills the row."""
+        self.setColumnHidden(CallsModel.SIZE, self.width() < _ROOM_FOR_SIZE)
+        narrow = self.width() < _ROOM_FOR_ERROR
+        if narrow == self.isColumnHidden(CallsModel.ERROR):
+            return
+        self.setColumnHidden(CallsModel.ERROR, narrow)
+        header, modes = self.horizontalHeader(), QHeaderView.ResizeMode
+        if narrow:
+            self._tool_width = header.sectionSize(CallsModel.TOOL)
+        header.setSectionResizeMode(CallsModel.TOOL, modes.Stretch if narrow else modes.Interactive)
+        if not narrow:
+            header.resizeSection(CallsModel.TOOL, self._tool_width)
 
     # for the page
 
@@ -140,6 +155,6 @@ class CallTable(QTableView):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self.setColumnHidden(CallsModel.SIZE, self.width() < _ROOM_FOR_SIZE)  # the drawer tells it too
+        self._give_room()
         if self._following:
             self.scrollToBottom()

@@ -41,7 +41,7 @@ class CallsModel(QAbstractTableModel):
     milliseconds: the engine alone knows what matches the filter. GUI thread only.
     """
 
-    TIME, CLIENT, SERVER, TOOL, STATUS, DURATION, SIZE = range(7)
+    TIME, CLIENT, SERVER, TOOL, STATUS, ERROR, DURATION, SIZE = range(COLUMNS := 8)
 
     PAGE = 256
     KEPT_PAGES = 32
@@ -95,7 +95,7 @@ class CallsModel(QAbstractTableModel):
         return 0 if parent.isValid() else self._total
 
     def columnCount(self, parent: _Index = QModelIndex()) -> int:  # noqa: B008
-        return 0 if parent.isValid() else 7
+        return 0 if parent.isValid() else self.COLUMNS
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if orientation != Qt.Orientation.Horizontal:
@@ -103,8 +103,8 @@ class CallsModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(section)
         if role == Qt.ItemDataRole.ToolTipRole and section == self.SIZE:
-            return self.tr("Size of the result")
-        if role != Qt.ItemDataRole.DisplayRole or not 0 <= section < 7:
+            return self.tr("Arguments and result together")
+        if role != Qt.ItemDataRole.DisplayRole or not 0 <= section < self.COLUMNS:
             return None
         return (
             self.tr("Time"),
@@ -112,6 +112,7 @@ class CallsModel(QAbstractTableModel):
             self.tr("Server"),
             self.tr("Tool"),
             self.tr("Status"),
+            self.tr("Error"),
             self.tr("Duration"),
             self.tr("Size"),
         )[section]
@@ -146,8 +147,14 @@ class CallsModel(QAbstractTableModel):
                 return words.call_status_word(call.status)
             case self.DURATION:
                 return formats.duration(call.duration_ms)
+            case self.ERROR:
+                return call.error.partition("\n")[0]
             case _:
-                return formats.size(call.response_bytes) if call.status != "running" else "\N{EN DASH}"
+                return (
+                    formats.size(call.request_bytes + call.response_bytes)
+                    if call.status != "running"
+                    else "\N{EN DASH}"
+                )
 
     def _tip(self, call: CallView, column: int) -> str | None:
         match column:
@@ -155,7 +162,7 @@ class CallsModel(QAbstractTableModel):
                 return formats.exact_time(call.started)
             case self.TOOL:
                 return f"{call.method}\n{call.tool}"
-            case self.STATUS:
+            case self.STATUS | self.ERROR:
                 return call.error or None
             case self.SIZE:
                 return self.tr("Arguments {sent}, result {received}").format(
@@ -269,7 +276,7 @@ class CallsModel(QAbstractTableModel):
         self.callsSeen.emit(list(pending.values()))
 
     def _announce(self, first: int, last: int) -> None:
-        self.dataChanged.emit(self.index(first, 0), self.index(last, self.SIZE))
+        self.dataChanged.emit(self.index(first, 0), self.index(last, self.COLUMNS - 1))
 
     # the end of the log
 
