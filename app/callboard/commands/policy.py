@@ -7,12 +7,13 @@ from typing import Any, Final
 from callboard.api.client import EngineClient
 from callboard.api.policy_schema import ClientPolicyView, PolicyView, QuestionView
 from callboard.commands.arguments import UsageError
-from callboard.commands.policy_rules import DEFAULT, EFFECTS, tell_surroundings, tell_verdicts
 from callboard.commands.terminal import Cell, Terminal, clock, span
 from callboard.core.errors import CallboardError
 
+DEFAULT: Final = "default"
 _MEANING: Final = {"allow": "fine", "ask": "attention", "deny": "failed"}
 _CHANGED: Final = "it has changed"
+_LISTS: Final = ("allow", "ask", "deny")
 
 
 # clients
@@ -78,13 +79,19 @@ async def add_client(client: EngineClient, options: Namespace, terminal: Termina
 
 async def rotate(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
     """Replace a token; the old one is refused from now on."""
+    _find(await client.policy.view(), options.client)
     terminal.line(await client.policy.rotate(options.client))
     return 0
 
 
 async def reset_client(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
     """The default holds for the client again."""
-    _find(await client.policy.view(), options.client)
+    if _find(await client.policy.view(), options.client).entry is None:
+        raise CallboardError(
+            "not-found",
+            f"The roster says nothing of {options.client}: the default holds for it already.",
+            fix="`callboard clients` shows which clients have rules of their own.",
+        )
     await client.policy.reset_client(options.client)
     return await _show_anew(client, options, terminal)
 
@@ -103,7 +110,7 @@ def _apply(entry: dict[str, Any], options: Namespace, view: PolicyView) -> None:
     if options.max_result_chars is not None:
         entry["max_result_chars"] = options.max_result_chars or None
     if options.read_only is not None:
-        default = {key: value for key, value in (view.policy or {}).items() if key in (*EFFECTS, "read_only")}
+        default = {key: value for key, value in (view.policy or {}).items() if key in (*_LISTS, "read_only")}
         policy = entry.get("policy") or {"allow": ["*"], **default}
         entry["policy"] = {**policy, "read_only": options.read_only}
 
@@ -131,7 +138,11 @@ async def policy(client: EngineClient, options: Namespace, terminal: Terminal) -
 
 async def change_rules(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
     """Allow, ask for or deny patterns; 1 if what was named in full is not treated so even now."""
+    # the rules' shapes are slow to load, and every command loads this module
+    from callboard.commands.policy_rules import check_patterns, tell_surroundings, tell_verdicts
+
     effect = options.name_of_command.split()[-1]
+    check_patterns(effect, options.patterns)
     before = await client.policy.view()
     await client.policy.change_rules(options.client, effect, options.patterns)
     options.json = False
@@ -195,10 +206,16 @@ async def approvals(client: EngineClient, options: Namespace, terminal: Terminal
 
 async def revoke(client: EngineClient, options: Namespace, terminal: Terminal) -> int:
     """Ask again from now on."""
+    _find(await client.policy.view(), options.client)
     server, name = _item(options.item) if options.item else ("", "")
     count = await client.policy.revoke(options.client, server=server, name=name)
     if not count:
-        raise CallboardError("not-found", f'Nothing like that was answered with "always" for {options.client}.')
+        what = options.item or "Nothing"
+        raise CallboardError(
+            "not-found",
+            f'{what} was {"not " if options.item else ""}answered with "always" for {options.client}.',
+            fix="`callboard policy approvals` shows what was.",
+        )
     return 0
 
 

@@ -2,17 +2,17 @@
 
 import shlex
 from argparse import Namespace
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from callboard.api.client import EngineClient
 from callboard.api.policy_schema import PolicyView
+from callboard.commands.policy import DEFAULT
 from callboard.commands.terminal import Terminal
 from callboard.core.errors import CallboardError
 from callboard.core.policy import Effect, Patterns, is_exact
-from callboard.core.policy_shapes import ASK_WORDS, DESTRUCTIVE, ItemKind, split_kind
+from callboard.core.policy_shapes import ASK_WORDS, DESTRUCTIVE, ItemKind, Rules, split_kind
+from callboard.core.roster_parse import check_shape
 
-DEFAULT: Final = "default"
-EFFECTS: Final = get_args(Effect)
 _STILL: Final = {
     "allow": "may still use {item} without a question",
     "ask": "may still use {item} only after a question",
@@ -26,6 +26,14 @@ def rules_of(view: PolicyView, client: str) -> dict[str, Any]:
     if entry is not None:
         return {"allow": [], "ask": [DESTRUCTIVE], "deny": [], **entry["policy"]}
     return {"allow": ["*"], "ask": [DESTRUCTIVE], "deny": [], **(view.policy or {})}
+
+
+def check_patterns(effect: Effect, patterns: list[str]) -> None:
+    """Raises ``entry-invalid`` for what is no pattern."""
+    for problem in check_shape(Rules, {effect: patterns}):
+        wrong = patterns[int(problem.path[1])]
+        fix = f'Write SERVER.NAME, or "{wrong}.*" for all of a server.' if wrong.isalnum() else "Write SERVER.NAME."
+        raise CallboardError("entry-invalid", f'"{wrong}" {problem.message}.', fix=fix)
 
 
 async def tell_surroundings(

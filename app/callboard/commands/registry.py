@@ -10,7 +10,7 @@ from callboard.api.registry_schema import BundleRequest, OfferPage, OfferView
 from callboard.api.schema import EntryEdit, NeedView
 from callboard.commands import asking
 from callboard.commands.arguments import UsageError
-from callboard.commands.shipped import tell_state
+from callboard.commands.shipped import save_new, tell_state
 from callboard.commands.terminal import Cell, Terminal
 from callboard.core.errors import CallboardError
 from callboard.core.registry import Input, Way
@@ -114,7 +114,7 @@ async def _add(
     if not options.yes and not asking.agrees("Add it? [y/N] ", "added"):
         terminal.note("Nothing was added.")
         return 1
-    await client.save_entry(name, EntryEdit(entry=entry, secrets=filling.secrets, create=True))
+    await save_new(client, name, EntryEdit(entry=entry, secrets=filling.secrets, create=True))
     return await tell_state(client, name, "added", options, terminal)
 
 

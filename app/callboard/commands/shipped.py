@@ -33,7 +33,7 @@ async def add(client: EngineClient, options: Namespace, terminal: Terminal) -> i
         return 1
     entry, secrets = _entry(shipped, options, terminal)
     name = options.new_name or shipped.name
-    await client.save_entry(name, EntryEdit(entry=entry, secrets=secrets, create=True))
+    await save_new(client, name, EntryEdit(entry=entry, secrets=secrets, create=True))
     return await tell_state(client, name, "added", options, terminal)
 
 
@@ -104,6 +104,16 @@ def _secret(need: NeedView, options: Namespace, terminal: Terminal) -> str:
         raise UsageError(f"{need.message.rstrip('.')}: give it with --secret-stdin. {need.fix}")
     terminal.note(f"{need.message} {need.fix}")
     return asking.ask(f"{need.title[:1].upper()}{need.title[1:]} (Enter to go on without): ", hidden=True)
+
+
+async def save_new(client: EngineClient, name: str, edit: EntryEdit) -> None:
+    """Put a new entry into the roster; raises ``name-taken`` with what the command line can do about it."""
+    try:
+        await client.save_entry(name, edit)
+    except CallboardError as error:
+        if error.code == "name-taken":
+            error.fix = f"Give it another name: --as {name}-2. Or take the other one out: `callboard remove {name}`."
+        raise
 
 
 async def tell_state(client: EngineClient, name: str, done: str, options: Namespace, terminal: Terminal) -> int:

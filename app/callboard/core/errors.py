@@ -16,7 +16,7 @@ FIXES: dict[str, str] = {
     "roster-uneditable": "Change this entry in the file itself.",
     "server-unknown": "Use one of the names that `callboard list` shows.",
     "name-taken": "Choose another name.",
-    "entry-invalid": "Correct the fields shown.",
+    "entry-invalid": "Correct what is named.",
     # what a server needs before it can start
     "needs-missing": "Get what is named, then start the server.",
     "shipped-unknown": "Use one of the names that `callboard add` lists.",

@@ -217,4 +217,5 @@ def is_exact(glob: str) -> bool:
 
 def unknown_profile(name: str, known: Sequence[str]) -> str:
     """What is wrong with a profile's name that a client is bound to: a clause."""
-    return f"is no profile; there are {', '.join(known)}" if known else "is no profile; there are none"
+    there = f"there {'is' if len(known) == 1 else 'are'} {', '.join(known) or 'none'}"
+    return f'names "{name}", which is no profile; {there}'

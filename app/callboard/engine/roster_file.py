@@ -194,8 +194,11 @@ class RosterFile:
                 edit = await self._commit(text, before, after)
             except RosterError as error:
                 field = error.data["field"].removeprefix(f"{section}.{name}.")
-                problem = {"field": field, "message": error.message}
-                raise CallboardError("entry-invalid", error.message, data={"problems": [problem]}) from error
+                said = error.message.removeprefix(f"Line {error.line}, column {error.column}: ")  # of no file yet
+                said = said.removeprefix(f"{section}.{name}.")
+                said = said[:1].upper() + said[1:]
+                problem = {"field": field, "message": said}
+                raise CallboardError("entry-invalid", said, data={"problems": [problem]}) from error
         self._on_change()
         return edit
 

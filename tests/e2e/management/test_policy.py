@@ -61,7 +61,17 @@ async def test_rules_from_the_command_line_count_at_once_and_keep_comments(callb
         assert "one.echo" in shown.out
         wrong = await callboard("policy", "allow", "script", "github")
         assert wrong.code == 1
+        assert wrong.err.startswith('callboard: "github" must be SERVER.NAME')
         assert 'like "github.*"' in wrong.err
+        for unknown in (
+            ["clients", "rotate", "nobody"],
+            ["clients", "reset", "nobody"],
+            ["policy", "revoke", "nobody"],
+        ):
+            ended = await callboard(*unknown)
+            assert (ended.code, "`callboard clients` lists them" in ended.err) == (4, True)
+        assert "`callboard policy approvals`" in (await callboard("policy", "revoke", "script", "one.echo")).err
+        assert "the default holds" in (await callboard("clients", "reset", "script")).err
         unknown = await callboard("clients", "show", "vscod")
         assert unknown.code == 4
 
@@ -91,7 +101,9 @@ async def test_clients_and_profiles_from_the_command_line(callboard_home: Path) 
         assert (await callboard("clients", "set", "my-bot", "--profile", "", "--max-result-chars", "100")).code == 0
         assert (await callboard("profiles", "remove", "work")).code == 0
         assert (await callboard("profiles", "remove", "work")).code == 4
-        assert (await callboard("clients", "set", "my-bot", "--profile", "gone")).code == 1
+        slip = await callboard("clients", "set", "my-bot", "--profile", "gone")
+        assert slip.code == 1
+        assert slip.err.splitlines()[0] == 'callboard: Profile names "gone", which is no profile; there are none.'
         shown = (await callboard("clients", "--json")).json
         assert {"id": "my-bot", "name": "My bot", "known": False}.items() <= next(
             each for each in shown if each["id"] == "my-bot"

@@ -218,8 +218,11 @@ def test_what_is_said_of_a_server_holds_for_all_its_names(
             "clients.v.policy.allow.0 must be SERVER.NAME with * for anything",
         ),
         ("clients: {v: {policy: {ask: [destruct]}}}", "clients.v.policy.ask.0 must be destructive, undeclared or"),
-        ("clients: {v: {profile: x}}", "clients.v.profile is no profile; there are none"),
-        ("clients: {v: {profile: x}}\nprofiles: {y: {servers: [a]}}", "clients.v.profile is no profile; there are y"),
+        ("clients: {v: {profile: x}}", 'clients.v.profile names "x", which is no profile; there are none'),
+        (
+            "clients: {v: {profile: x}}\nprofiles: {y: {servers: [a]}}",
+            'clients.v.profile names "x", which is no profile; there is y',
+        ),
         ("clients: {v: {max_result_chars: 3}}", "clients.v.max_result_chars must be at least 100"),
         ("clients: {'a b': {}}", "clients.a b must be 1 to 64 letters"),
         ("clients: {admin: {}}", "clients.admin is no client: it is what the administrator is called"),

@@ -36,8 +36,12 @@ async def fetch(url: str, limits: Limits, take: Callable[[bytes], None]) -> None
                 if target is None:
                     return
                 url = _followed(url, target)
+    except CallboardError as error:
+        said = f"{host_of(url)}: {error.message}"
+        raise CallboardError(error.code, said, fix=error.fix, data=error.data) from error
     except TimeoutError as error:
-        raise failure(error) from None
+        lost = failure(error)
+        raise CallboardError(lost.code, f"{host_of(url)}: {lost.message}", fix=lost.fix) from None
     except (httpx2.InvalidURL, ValueError):
         raise CallboardError("remote-status", "The address is not a valid one.") from None
     raise CallboardError("remote-status", f"The server redirects more than {MOST_REDIRECTS} times.")

@@ -43,7 +43,11 @@ def copy_bundle(path: Path, target: Path) -> str:
     try:
         source = open_plain_file(path)
     except OSError as error:
-        raise _invalid(f"{path} cannot be read ({error.strerror})") from None
+        raise CallboardError(
+            "bundle-invalid",
+            f"{path} cannot be read: {error.strerror}.",
+            fix="Check the file's name, and that you may read it.",
+        ) from None
     try:
         with source, target.open("xb") as copy:
             while part := source.read(_PART):
