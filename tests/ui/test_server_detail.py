@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QGuiApplication
@@ -24,7 +25,7 @@ from callboard.ui.tabs.tool_page import tool_html
 from callboard.ui.theme import Theme, ThemeChoice
 from callboard.ui.widgets.facts import Facts
 from callboard.ui.widgets.json_view import JsonView
-from tests.ui.conftest import HandLink, call_view, server_view, until
+from tests.ui.conftest import HandLink, call_view, roster_view, server_view, until
 from tests.ui.pages_kit import FakeEngine
 
 LEFT = Qt.MouseButton.LeftButton
@@ -191,6 +192,16 @@ class TestOverview:
         QTest.mouseClick(copy, LEFT)
         assert QGuiApplication.clipboard().text() == "npx 'server files'"
         assert copy.toolTip() == "Copied"
+
+    async def test_it_says_which_agent_a_server_runs(self, detail: ServerDetail, link: HandLink) -> None:
+        roster = roster_view(["files"])
+        link.say("roster", msgspec.structs.replace(roster, servers={"files": {"agent": "dice.py:Dice"}}))
+        detail.show_server(agent_view())
+        assert facts(detail)["agent"] == "dice.py:Dice"
+        link.say("roster", msgspec.structs.replace(roster, servers={"files": {"agent": "dice.py:Loaded"}}))
+        assert facts(detail)["agent"] == "dice.py:Loaded"
+        link.say("roster", roster)
+        assert "agent" not in facts(detail)
 
     async def test_a_long_command_is_shown_whole(self, detail: ServerDetail) -> None:
         detail.show_server(server_view("files", command=["x" * 400]))

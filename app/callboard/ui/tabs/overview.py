@@ -39,6 +39,7 @@ class OverviewTab(ColumnArea):
         self, link: EngineLink, actions: ServerActions, theme: Theme, icons: Icons, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent=parent)
+        self._link = link
         self._actions = actions
         self._view: ServerView | None = None
         self._figures = FiguresReader(link, self)
@@ -62,6 +63,7 @@ class OverviewTab(ColumnArea):
         layout.addWidget(self._identity)
         layout.addStretch(1)
         self.setWidget(inside)
+        link.rosterChanged.connect(self._show_agent)
         self._clock = QTimer(self, interval=1000)
         self._clock.timeout.connect(self._tick)
 
@@ -76,6 +78,7 @@ class OverviewTab(ColumnArea):
         self._state.add("restarts", self.tr("Restarts"))
         add = self._identity.add
         add("description", self.tr("Description"))
+        add("agent", self.tr("Agent"), copy=self.tr("Copy agent"), fixed=True)
         add("command", self.tr("Command"), copy=self.tr("Copy command"), fixed=True)
         add("cwd", self.tr("Working folder"), copy=self.tr("Copy working folder"), fixed=True)
         add("url", self.tr("Address"), copy=self.tr("Copy address"), fixed=True)
@@ -98,6 +101,7 @@ class OverviewTab(ColumnArea):
         self._agent.show_server(view)
         identity = self._identity
         identity.set("description", view.description)
+        self._show_agent()
         identity.set("command", shlex.join(view.command))
         identity.set("cwd", view.cwd)
         identity.set("url", view.url)
@@ -116,6 +120,13 @@ class OverviewTab(ColumnArea):
         super().hideEvent(event)
         self._clock.stop()
         self._figures.stop()
+
+    def _show_agent(self, *_roster: object) -> None:
+        """Which agent it is: the command, one and the same for all, does not tell."""
+        view, roster = self._view, self._link.roster
+        if view is not None:
+            entry = roster.servers.get(view.name, {}) if roster is not None else {}
+            self._identity.set("agent", str(entry.get("agent", "")))
 
     def _show_figures(self) -> None:
         view = self._view
