@@ -22,6 +22,7 @@ from callboard.core.errors import CallboardError
 from callboard.engine.gateway.app import HEALTH_PATH, GatewayApp
 from callboard.engine.gateway.http import WHOLE, App, HttpScope, Message, Reply, error_reply
 from callboard.engine.gateway.mcp import Begun
+from callboard.engine.gateway.upgrade import without_upgrade
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,8 @@ class GatewayProtocol(HttpToolsProtocol):
     cycle: "Cycle | None"  # type: ignore[assignment]
     _fresh: "Cycle | None" = None  # not yet begun
     _answering: "Cycle | None" = None  # the last one that was begun; later ones wait in uvicorn's ``pipeline``
+
+    _declined = b""  # the head of a request for another protocol, without that wish
 
     is_admitted = False  # somebody with a good token was answered
     _head_open = False  # lines of a head, or of what trails a body in chunks, are being read
@@ -91,11 +94,15 @@ class GatewayProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Answer the request, once the one before it on this connection is answered; its body may still be coming."""
         self._head_open = False
+        method = self.parser.get_method()
+        if self.parser.should_upgrade() and method != b"CONNECT":
+            self._declined = without_upgrade(method, self.url, self.parser.get_http_version(), self.headers)
+            return
         url = httptools.parse_url(self.url)
         path = url.path.decode("ascii")
         scope: HttpScope = {
             "type": "http",
-            "method": self.parser.get_method().decode("ascii"),
+            "method": method.decode("ascii"),
             "path": unquote(path) if "%" in path else path,
             "query_string": url.query or b"",
             "headers": self.headers,
@@ -130,13 +137,13 @@ class GatewayProtocol(HttpToolsProtocol):
         """A request has come whole."""
         self._head_open = False
         cycle = self.cycle
-        if cycle is not None and not cycle.response_complete:
+        if not self._declined and cycle is not None and not cycle.response_complete:
             cycle.more_body = False
             cycle.message_event.set()
 
     def data_received(self, data: bytes) -> None:
         """Parse; then begin the request that has come."""
-        super().data_received(data)
+        self._parse(data)
         cycle, self._fresh = self._fresh, None
         if self.transport.is_closing():
             return
@@ -149,6 +156,23 @@ class GatewayProtocol(HttpToolsProtocol):
             cycle.refuse(_too_large())
         elif not cycle.begin_at_once(self.app):
             self._start_asgi_task(cycle, self.app)  # type: ignore[arg-type]
+
+    def _parse(self, data: bytes | memoryview) -> None:
+        try:
+            while data:
+                try:
+                    self.parser.feed_data(data)
+                    return
+                except httptools.HttpParserUpgrade as upgrade:
+                    # what follows it takes for the other protocol: let a new one parse the head, without that wish
+                    data = memoryview(data)[upgrade.args[0] :]
+                    head, self._declined = self._declined, b""
+                    self.parser = httptools.HttpRequestParser(self)
+                    self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+                    self.parser.feed_data(head)
+        except httptools.HttpParserError:
+            log.warning("What a client sent is no HTTP request")
+            self.send_400_response("Invalid HTTP request received.")
 
     # heads: whoever has not yet shown a token must not fill our memory
 

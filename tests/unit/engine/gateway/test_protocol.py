@@ -184,6 +184,43 @@ async def test_the_answer_to_head_has_no_body(front: TestGateway) -> None:
         assert (await answer(reader))[2] == PONG % 1
 
 
+H2C = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__")
+
+
+async def test_a_wish_for_another_protocol_is_passed_over(front: TestGateway) -> None:
+    whole = request(PING % 1, *H2C)
+    chunked = request(b"", *H2C).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+    chunked += b"%x\r\n%b\r\n0\r\n\r\n" % (len(PING % 1), PING % 1)
+    async with connection(front) as (reader, writer):
+        for wish in (whole, chunked):
+            writer.write(wish + request(PING % 2) + wish)
+            for number in (1, 2, 1):
+                assert (await answer(reader))[2] == PONG % number
+        for byte in whole:
+            writer.write(bytes([byte]))
+            await writer.drain()
+        assert (await answer(reader))[2] == PONG % 1
+        writer.write(whole.replace(b"Upgrade, ", b"close, Upgrade, "))
+        assert (await answer(reader))[1][b"connection"] == b"close"
+        assert await reader.read() == b""
+
+
+async def test_a_web_socket_is_not_opened(front: TestGateway) -> None:
+    wish = request(b"", "Connection: Upgrade", "Upgrade: websocket").replace(b"POST", b"GET", 1)
+    async with connection(front) as (reader, writer):
+        writer.write(wish * 2 + request(PING % 1))
+        assert [(await answer(reader))[0] for _ in range(2)] == [405, 405]
+        assert (await answer(reader))[2] == PONG % 1
+
+
+async def test_no_tunnel_is_opened(front: TestGateway, caplog: pytest.LogCaptureFixture) -> None:
+    async with connection(front) as (reader, writer):
+        writer.write(b"CONNECT localhost:443 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await answer(reader))[0] == 400
+        assert await reader.read() == b""
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
 async def test_what_is_no_request_is_refused(front: TestGateway, caplog: pytest.LogCaptureFixture) -> None:
     async with connection(front) as (reader, writer):
         writer.write(b"nonsense\r\n\r\n")
