@@ -54,7 +54,11 @@ def test_each_argument_has_an_editor_that_suits_it(form: ArgumentForm) -> None:
         assert kind in kinds[name], name
     count = form._fields["count"]._edit
     assert isinstance(count, QLineEdit)
-    assert count.placeholderText() == "integer, default: 3"
+    assert count.placeholderText() == "integer, required, default: 3"
+    loud = form._fields["loud"]._edit
+    assert isinstance(loud, QComboBox)
+    assert loud.currentText() == "boolean, optional"
+    assert form._fields["loud"].text == "", "what it is to be is no value"
     assert count.accessibleName() == "count"
 
 

@@ -42,7 +42,7 @@ class QuestionDialog(QDialog):
         self.left = _label()
         self.bar = QProgressBar(textVisible=False)
         self.cut = ReasonBar(theme)
-        self.arguments = PayloadView(theme, icons, self.tr("Arguments"))
+        self.arguments = PayloadView(theme, icons, self.tr("Arguments"), framed=True)
         self.deny = QPushButton(self.tr("&Deny"))
         self.once = QPushButton(self.tr("Allow &once"))
         self.always = QPushButton(self.tr("&Always for this client and tool"))

@@ -186,18 +186,18 @@ class _Field(QWidget):
         self._paint()
 
     def _make(self, row: Parameter, part: Any) -> "QComboBox | QLineEdit | TextEdit":
+        hint = f"{row.type}, {self.tr('required') if row.required else self.tr('optional')}"
+        if row.default:
+            hint += f", {self.tr('default: {value}').format(value=row.default)}"
         choices = part.get("enum") if isinstance(part, dict) else None
         if self.types == {"boolean"}:
             choices = [True, False]
         if isinstance(choices, list) and choices:
             box = QComboBox()
-            box.addItem("")
+            box.addItem(hint)
             box.addItems([each if isinstance(each, str) else json.dumps(each) for each in choices])
             box.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
             return box
-        hint = row.type + ("" if row.required else f", {self.tr('optional')}")
-        if row.default:
-            hint += f", {self.tr('default: {value}').format(value=row.default)}"
         if self.types <= {"integer", "number", "null"}:
             line = QLineEdit(placeholderText=hint)
             line.returnPressed.connect(self.submitted)
@@ -211,13 +211,14 @@ class _Field(QWidget):
     def text(self) -> str:
         """What was entered."""
         if isinstance(self._edit, QComboBox):
-            return self._edit.currentText()
+            return self._edit.currentText() if self._edit.currentIndex() > 0 else ""
         return self._edit.text() if isinstance(self._edit, QLineEdit) else self._edit.toPlainText()
 
     def set_text(self, text: str) -> None:
         """Fill in a text."""
         if isinstance(self._edit, QComboBox):
-            self._edit.setCurrentIndex(max(0, self._edit.findText(text)))
+            texts = [self._edit.itemText(place) for place in range(1, self._edit.count())]
+            self._edit.setCurrentIndex(texts.index(text) + 1 if text in texts else 0)
         elif isinstance(self._edit, QLineEdit):
             self._edit.setText(text)
         else:

@@ -15,7 +15,10 @@ from callboard.ui.widgets.json_view import JsonView
 class PayloadView(QWidget):
     """A title, a note, and the payload: indented JSON, or, where there is one, the readable text inside it."""
 
-    def __init__(self, theme: Theme, icons: Icons, title: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, theme: Theme, icons: Icons, title: str, parent: QWidget | None = None, *, framed: bool = False
+    ) -> None:
+        """``framed``: it stands inside the margins of a dialog, and needs none of its own."""
         super().__init__(parent)
         self._theme = theme
         self._text = ""
@@ -35,7 +38,7 @@ class PayloadView(QWidget):
         self._copy = CopyButton(icons, self.tr("Copy {title}").format(title=title.lower()), lambda: self._text)
         self._view = JsonView(theme, title)
         bar = QHBoxLayout()
-        bar.setContentsMargins(12, 4, 8, 4)
+        bar.setContentsMargins(0 if framed else 12, 4, 0 if framed else 8, 4)
         bar.setSpacing(8)
         bar.addWidget(self._title)
         bar.addWidget(self._note, 1)
