@@ -139,6 +139,7 @@ class Engine:
         self.clients = ClientDesk(clients, self._tokens, self._table.entry, lambda: self.url)
         self._approvals = Approvals(paths.state / "approvals.json", self._on_approvals)
         self.policies = Policies(self._approvals)
+        self.policies.program = self._table.program
         self.questions = Questions(
             mask=self._masking.mask_shown, on_change=self._on_questions, notify=notify, patience=WINDOW_SECONDS
         )
@@ -459,8 +460,10 @@ class Engine:
             roster = share_conversations(roster, self.storage.address)
         self.telemetry.configure(roster.settings.telemetry)
         gone = self._table.apply(roster)
+        self.policies.forget()  # servers may run other programs now
         self.registry.bundles.collect_soon()
         for name in gone:
+            tasks.spawn(self.policies.forget_server(name), name=f"forget what was allowed of {name}")
             self.bus.publish("server-removed", {"name": name})
         for name in roster.servers:
             self._publisher.server_changed(name)

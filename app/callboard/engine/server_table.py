@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from callboard.api.schema import ServerView
 from callboard.core.errors import CallboardError
@@ -157,6 +157,13 @@ class ServerTable:
         if entry is None:
             raise CallboardError("server-unknown", f'There is no server named "{name}".')
         return entry
+
+    def program(self, name: str) -> str:
+        """What a server runs or where it is, as the roster says; "" for one that is not there."""
+        entry = self._roster.servers.get(name)
+        if entry is None:
+            return ""
+        return json.dumps(entry.model_dump(include=_PROGRAM), sort_keys=True)
 
     def status(self, name: str) -> ServerStatus:
         """A server's health."""
@@ -318,6 +325,9 @@ class ServerTable:
     def touch(self, server: str) -> None:
         """See the relay's Servers."""
         self.supervisor.touch(server)
+
+
+_PROGRAM: Final = {"command", "args", "url", "transport", "agent", "python", "cwd"}
 
 
 def _mark(entry: AnyEntry) -> str:

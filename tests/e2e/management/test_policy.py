@@ -195,6 +195,33 @@ async def test_a_session_is_told_when_its_profile_changes(callboard_home: Path) 
             assert again == before
 
 
+@pytest.mark.timeout(120)
+async def test_what_was_allowed_for_good_goes_with_its_server(callboard_home: Path) -> None:
+    async with EngineProcess(callboard_home, with_hints()) as engine:
+        await engine.wait_for("one", "ready")
+        heard: list[Any] = []
+        async with in_background(_listen(engine, heard)), in_background(call(engine, "/mcp/tools/one.raw")) as waiting:
+            await until(lambda: any(event.kind == "questions" and event.data["questions"] for event in heard))
+            (question,) = await engine.client.policy.questions()
+            await engine.client.policy.answer(question.id, "always")
+            assert await waiting == "done"
+        servers = with_hints()
+        servers["one"]["args"] = [*servers["one"]["args"], "--page-size", "3"]
+        engine.write_roster(servers)
+        await until_approved(engine, [False])
+        engine.write_roster(with_hints())
+        await until_approved(engine, [True])
+        engine.write_roster({"two": fixture_entry("two")})
+        await until_approved(engine, [])
+
+
+async def until_approved(engine: EngineProcess, holds: list[bool]) -> None:
+    """Wait until the approvals that are there hold, or do not."""
+    async with asyncio.timeout(60):
+        while [each.holds for each in await engine.client.policy.approvals()] != holds:
+            pass
+
+
 async def test_questions_are_answered_from_the_command_line_and_remembered(callboard_home: Path) -> None:
     callboard = CommandLine(callboard_home)
     async with EngineProcess(callboard_home, with_hints()) as engine:

@@ -1,6 +1,7 @@
 """What the person has allowed for good, for one client and one tool, prompt or resource; no secret.
 
-An approval of a tool is for the tool as it was: if its server changes its definition, the person is asked again.
+An approval is for the program that the server runs, and of a tool for the tool as it was: if either becomes another
+one, the person is asked again. It goes with its server.
 """
 
 import asyncio
@@ -25,14 +26,14 @@ Item = tuple[str, ItemKind, str, str]  # client, kind, server, the server's own 
 
 @dataclass(frozen=True)
 class Approval:
-    """One answer "always". ``at`` in seconds since the epoch, ``definition`` a digest of the tool as it was."""
+    """One answer "always". ``at`` in seconds since the epoch, ``mark`` is that of what was allowed."""
 
     client: str
     kind: ItemKind
     server: str
     name: str
     at: float
-    definition: str
+    mark: str
 
     @property
     def item(self) -> Item:
@@ -76,14 +77,14 @@ class Approvals:
         """Every approval, oldest first."""
         return sorted(self._approvals.values(), key=lambda approval: approval.at)
 
-    def holds(self, item: Item, definition: bytes | None) -> bool:
-        """Whether the person has allowed this, and the tool still is what it was."""
+    def holds(self, item: Item, mark: str) -> bool:
+        """Whether the person has allowed this, and it still is what it was."""
         approval = self._approvals.get(item)
-        return approval is not None and approval.definition == digest(definition)
+        return approval is not None and approval.mark == mark
 
-    async def remember(self, item: Item, definition: bytes | None) -> None:
+    async def remember(self, item: Item, mark: str) -> None:
         """Allow for good. If it cannot be written, it holds for this session; raises ``approval-unsaved`` then."""
-        approval = Approval(*item, at=time.time(), definition=digest(definition))
+        approval = Approval(*item, at=time.time(), mark=mark)
         await self._change(lambda approvals: {**approvals, item: approval})
 
     async def revoke(self, client: str, server: str = "", name: str = "", kind: str = "") -> int:
@@ -97,6 +98,11 @@ class Approvals:
         if count:
             await self._change(lambda all_: {item: each for item, each in all_.items() if not fits(item)})
         return count
+
+    async def forget_server(self, server: str) -> None:
+        """The server is gone from the roster; raises as :meth:`remember`."""
+        if any(item[2] == server for item in self._approvals):
+            await self._change(lambda all_: {item: each for item, each in all_.items() if item[2] != server})
 
     async def _change(self, edit: Callable[[_Approvals], _Approvals]) -> None:
         self._approvals = edit(self._approvals)
@@ -112,9 +118,11 @@ class Approvals:
                     raise CallboardError("approval-unsaved", why) from error
 
 
-def digest(definition: bytes | None) -> str:
-    """What tells one definition of a tool from another; "" for what has none."""
-    return hashlib.sha256(definition).hexdigest()[:32] if definition is not None else ""
+def mark_of(program: str, definition: bytes | None) -> str:
+    """What tells a server's program, and a definition of a tool (None: there is none), from others: a digest."""
+    whole = hashlib.sha256(program.encode("utf-8", "surrogatepass"))
+    whole.update(b"\0" + (definition or b""))
+    return whole.hexdigest()[:32]
 
 
 def _load(path: Path) -> list[Approval]:
@@ -146,5 +154,5 @@ def _by_item(data: bytes) -> _Approvals:
 def _approval(found: dict[str, Any]) -> Approval:
     if found["kind"] not in get_args(ItemKind):
         raise ValueError(found["kind"])
-    texts = {key: str(found[key]) for key in ("client", "server", "name", "definition")}
+    texts = {key: str(found[key]) for key in ("client", "server", "name", "mark")}
     return Approval(kind=found["kind"], at=float(found["at"]), **texts)

@@ -9,7 +9,7 @@ import msgspec
 from callboard.core.errors import CallboardError
 from callboard.core.policy import ALLOWED, UNDECLARED_HINTS, UNLISTED_HINTS, Hints, Policy, Verdict
 from callboard.core.policy_shapes import ClientEntry, DefaultPolicy, ItemKind, Profile, Rules
-from callboard.engine.policy.approvals import Approvals, Item
+from callboard.engine.policy.approvals import Approvals, Item, mark_of
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,10 @@ class Caller:
         hints = _hints(definition) if kind == "tool" else UNDECLARED_HINTS
         verdict = self._policy.decide(kind, server, name, hints)
         if verdict.effect == "ask" and (
-            self.is_person or self._policies.approvals.holds((self.client, kind, server, name), definition)
+            self.is_person
+            or self._policies.approvals.holds(
+                (self.client, kind, server, name), self._policies.mark(kind, server, name)
+            )
         ):
             return ALLOWED
         return verdict
@@ -101,6 +104,7 @@ class Policies:
         self.approvals = approvals
         self.ask_seconds = DefaultPolicy().ask_seconds
         self.definition: Definition = lambda server, tool: None  # the catalogue's, once there is one
+        self.program: Callable[[str], str] = lambda server: ""  # what a server runs, from the roster
         self._default = DefaultPolicy()
         self._clients: dict[str, ClientEntry] = {}
         self._profiles: dict[str, Profile] = {}
@@ -145,10 +149,21 @@ class Policies:
         """The profiles in force."""
         return self._profiles
 
-    async def approve(self, item: Item, definition: bytes | None) -> None:
+    def mark(self, kind: ItemKind, server: str, name: str) -> str:
+        """What an answer about this is for, as it is now; see :func:`mark_of`."""
+        return mark_of(self.program(server), self.definition(server, name) if kind == "tool" else None)
+
+    async def forget_server(self, server: str) -> None:
+        """A server is gone from the roster: another one of its name has to be allowed anew."""
+        try:
+            await self.approvals.forget_server(server)
+        except CallboardError as error:
+            log.warning("%s", error.message)
+
+    async def approve(self, item: Item, mark: str) -> None:
         """The person allows this for good. If that cannot be written, it holds for this session all the same."""
         try:
-            await self.approvals.remember(item, definition)
+            await self.approvals.remember(item, mark)
         except CallboardError as error:
             log.warning("%s", error.message)
         self.forget(item[0])

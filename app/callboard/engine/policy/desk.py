@@ -216,8 +216,8 @@ class PolicyDesk:
         return self._policies.approvals.all()
 
     def _holds(self, approval: Approval) -> bool:
-        definition = self._policies.definition(approval.server, approval.name) if approval.kind == "tool" else None
-        return self._policies.approvals.holds(approval.item, definition)
+        mark = self._policies.mark(approval.kind, approval.server, approval.name)
+        return self._policies.approvals.holds(approval.item, mark)
 
 
 def _written(default: DefaultPolicy) -> dict[str, Any]:

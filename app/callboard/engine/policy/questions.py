@@ -34,8 +34,9 @@ class Question:
     """One call that waits for the person. Times are seconds since the epoch.
 
     ``client`` is the owner of the token, ``program`` what it calls itself. ``shown_name`` is the name or URI, and
-    ``arguments`` the JSON, secrets masked, without its middle where it is long. ``reason`` is a clause: why the person
-    is asked; ``pattern`` of ``ask`` is what asks, or "". ``arguments_size`` counts the characters of the whole.
+    ``arguments`` the JSON, secrets masked, without its middle where it is long; ``arguments_size`` counts the
+    characters of the whole. ``reason`` is a clause: why the person is asked; ``pattern`` of ``ask`` is what asks, or
+    "". ``mark`` is that of what is asked about.
     """
 
     id: int
@@ -50,7 +51,7 @@ class Question:
     arguments_size: int
     asked: float
     expires: float
-    definition: bytes | None = None
+    mark: str = ""
     pattern: str = ""
     answer: "asyncio.Future[Choice]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
@@ -114,7 +115,7 @@ class Questions:
         arguments: bytes,
         *,
         seconds: float,
-        definition: bytes | None = None,
+        mark: str = "",
         pattern: str = "",
         on_wait: Callable[[float], None] = lambda part: None,
     ) -> Choice:
@@ -142,7 +143,7 @@ class Questions:
             arguments_size=len(text),
             asked=now,
             expires=now + seconds,
-            definition=definition,
+            mark=mark,
             pattern=pattern,
         )
         self._open[question.id] = question
@@ -181,7 +182,7 @@ class Questions:
         question.answer.set_result(choice)
         if choice == "always":
             for other in self._open.values():
-                is_same = other.item == question.item and other.definition == question.definition
+                is_same = other.item == question.item and other.mark == question.mark
                 if is_same and not other.answer.done():
                     other.answer.set_result("once")
         return question

@@ -129,7 +129,7 @@ class Exchange:
         self.answer: Answer | None = None
         self.agreed = False  # the person has been asked whether this call may be made, in this round or an earlier one
         self.state: State | None = None  # what the client brought back from an earlier round
-        self.agreed_to: tuple[Item, bytes | None] | None = None  # and to what, with the definition that was shown
+        self.agreed_to: tuple[Item, str] | None = None  # and to what, with the mark that it had
         self.interim = False  # the answer asks for more; the request upstream goes on
         self._late: Answer | None = None  # the answer that came while the client was away to ask
         self.http_status = 200

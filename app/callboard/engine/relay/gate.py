@@ -108,7 +108,7 @@ class Gate:
         self, exchange: Exchange, server: str, own: str, verdict: Verdict, proceed: Callable[[], None]
     ) -> None:
         relay = self._relay
-        item, definition = self._asked_for(exchange, server, own)
+        item, mark = self._asked_for(exchange, server, own)
         try:
             choice = await relay.questions.ask(
                 item,
@@ -116,27 +116,26 @@ class Gate:
                 verdict.reason,
                 bytes(exchange.params.get("arguments", b"")),
                 seconds=relay.policies.ask_seconds,
-                definition=definition,
+                mark=mark,
                 pattern=verdict.pattern,
                 on_wait=lambda part: _tell_waiting(exchange, part),
             )
             if choice == "always":
-                await relay.policies.approve(item, definition)
+                await relay.policies.approve(item, mark)
         except CallboardError as error:
             self._asking.pop(exchange, None)
             exchange.fail(error)
             return
         self._asking.pop(exchange, None)
-        exchange.agreed, exchange.agreed_to = True, (item, definition)
+        exchange.agreed, exchange.agreed_to = True, (item, mark)
         try:
             proceed()
         except msgspec.DecodeError as error:
             exchange.complete(invalid(f"Invalid params: {error}").answer())
 
-    def _asked_for(self, exchange: Exchange, server: str, own: str) -> tuple[ApprovalItem, bytes | None]:
+    def _asked_for(self, exchange: Exchange, server: str, own: str) -> tuple[ApprovalItem, str]:
         kind = _BY_METHOD[exchange.method]
-        definition = self._relay.catalogue.definition(server, own) if kind == "tool" else None
-        return (exchange.caller.client, kind, server, own), definition
+        return (exchange.caller.client, kind, server, own), self._relay.policies.mark(kind, server, own)
 
     def is_agreed(self, exchange: Exchange, server: str, own: str) -> bool:
         """Whether the person has said yes to this call, and to the tool as it is now.

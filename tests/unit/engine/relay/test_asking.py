@@ -110,14 +110,44 @@ async def test_always_is_for_this_client_and_tool(front: TestGateway, client: Le
 
 
 async def test_an_approval_lapses_with_the_tools_definition(front: TestGateway) -> None:
-    policies, catalogue = front.relay.policies, front.relay.catalogue
-    definition = catalogue.definition("one", "raw")
-    await policies.approve(("a", "tool", "one", "raw"), definition)
+    policies = front.relay.policies
+    await policies.approve(("a", "tool", "one", "raw"), policies.mark("tool", "one", "raw"))
     assert policies.caller("a").verdict("tool", "one", "raw").effect == "allow"
-    changed = {"raw": (definition or b"").replace(b"as they came", b"to somebody else")}
-    catalogue.offer("one").definitions = changed
-    policies.forget()
+    become_another(front, "raw")
     assert policies.caller("a").verdict("tool", "one", "raw").effect == "ask"
+
+
+async def test_an_approval_lapses_with_the_servers_program(front: TestGateway) -> None:
+    policies, programs = front.relay.policies, {"one": "first"}
+    policies.program = lambda server: programs.get(server, "")
+    policies.configure(DefaultPolicy(ask=["*"]), {}, {})
+    items: list[tuple[Any, str]] = [("tool", "raw"), ("tool", "unlisted"), ("prompt", "greet"), ("resource", "doc://x")]
+    for kind, name in items:
+        await policies.approve(("a", kind, "one", name), policies.mark(kind, "one", name))
+        assert policies.caller("a").verdict(kind, "one", name).effect == "allow"
+    programs["one"] = "another"
+    policies.forget()
+    assert [policies.caller("a").verdict(kind, "one", name).effect for kind, name in items] == ["ask"] * 4
+    programs["one"] = "first"
+    policies.forget()
+    assert [policies.caller("a").verdict(kind, "one", name).effect for kind, name in items] == ["allow"] * 4
+    await policies.forget_server("one")
+    policies.forget()
+    assert [policies.caller("a").verdict(kind, "one", name).effect for kind, name in items] == ["ask"] * 4
+
+
+async def test_always_is_for_the_program_that_was_asked_about(front: TestGateway) -> None:
+    programs = {"one": "first"}
+    front.relay.policies.program = lambda server: programs[server]
+    async with front.modern("one") as client, in_background(client.call("raw")) as call:
+        (question,) = await asked(front)
+        programs["one"] = "another"
+        front.relay.questions.settle(question.id, "always")
+        again = await until(
+            lambda: next((each for each in front.relay.questions.open() if each is not question), None), 30
+        )
+        front.relay.questions.settle(again.id, "deny")
+        assert code(await call) == "policy-refused"
 
 
 async def start_on_demand(front: TestGateway, *options: str) -> None:
@@ -185,7 +215,7 @@ async def test_a_tool_that_becomes_another_one_meanwhile_is_asked_for_again(
         again = await until(
             lambda: next((each for each in front.relay.questions.open() if each is not question), None), 30
         )
-        assert again.definition != question.definition
+        assert again.mark != question.mark
         assert front.relay.policies.caller("a").verdict("tool", "one", "raw").effect == "ask"
         front.relay.questions.settle(again.id, "deny")
         assert code(await call) == "policy-refused"
@@ -404,14 +434,14 @@ async def test_names_are_shown_without_their_secrets_and_at_a_bound() -> None:
 async def test_approvals_outlive_the_engine(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "approvals.json"
     approvals = Approvals(path)
-    await approvals.remember(("a", "tool", "one", "raw"), b"{}")
-    await approvals.remember(("a", "resource", "one", "doc://x"), None)
-    await approvals.remember(("b", "tool", "one", "raw"), b"{}")
+    await approvals.remember(("a", "tool", "one", "raw"), "mark")
+    await approvals.remember(("a", "resource", "one", "doc://x"), "other")
+    await approvals.remember(("b", "tool", "one", "raw"), "mark")
     again = Approvals(path)
     assert again.all() == approvals.all()
-    assert again.holds(("a", "tool", "one", "raw"), b"{}")
-    assert not again.holds(("a", "tool", "one", "raw"), b"{ }")
-    assert not again.holds(("c", "tool", "one", "raw"), b"{}")
+    assert again.holds(("a", "tool", "one", "raw"), "mark")
+    assert not again.holds(("a", "tool", "one", "raw"), "another")
+    assert not again.holds(("c", "tool", "one", "raw"), "mark")
     assert await again.revoke("a", kind="tool") == 1
     assert await again.revoke("a") == 1
     assert [approval.client for approval in Approvals(path).all()] == ["b"]
@@ -424,9 +454,9 @@ async def test_approvals_outlive_the_engine(tmp_path: Path, caplog: pytest.LogCa
 async def test_an_approval_that_cannot_be_written_holds_for_the_session(tmp_path: Path) -> None:
     approvals = Approvals(tmp_path / "no such folder" / "approvals.json")
     with pytest.raises(CallboardError) as caught:
-        await approvals.remember(("a", "tool", "one", "raw"), b"{}")
+        await approvals.remember(("a", "tool", "one", "raw"), "mark")
     assert caught.value.code == "approval-unsaved"
-    assert approvals.holds(("a", "tool", "one", "raw"), b"{}")
+    assert approvals.holds(("a", "tool", "one", "raw"), "mark")
 
 
 async def test_a_window_that_is_on_its_way_is_waited_for() -> None:

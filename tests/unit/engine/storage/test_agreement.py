@@ -93,13 +93,13 @@ async def test_what_the_person_allowed_at_one_engine_holds_at_all(tmp_path: Path
     first: Item = ("vscode", "tool", "files", "delete")
     second: Item = ("codex", "tool", "files", "delete")
     async with Sharer(tmp_path, address, "one") as one, Sharer(tmp_path, address, "two") as two:
-        await asyncio.gather(one.approvals.remember(first, b"{}"), two.approvals.remember(second, b"{}"))
+        await asyncio.gather(one.approvals.remember(first, "mark"), two.approvals.remember(second, "mark"))
         for engine in (one, two):
             await until(lambda engine=engine: len(engine.approvals.all()) == 2, seconds=30)
-            assert engine.approvals.holds(first, b"{}")
-            assert engine.approvals.holds(second, b"{}")
+            assert engine.approvals.holds(first, "mark")
+            assert engine.approvals.holds(second, "mark")
         assert await two.approvals.revoke("vscode") == 1
-        await until(lambda: not one.approvals.holds(first, b"{}"), seconds=30)
-        assert one.approvals.holds(second, b"{}")
+        await until(lambda: not one.approvals.holds(first, "mark"), seconds=30)
+        assert one.approvals.holds(second, "mark")
     async with Sharer(tmp_path, address, "three") as three:
         assert [approval.client for approval in three.approvals.all()] == ["codex"]
