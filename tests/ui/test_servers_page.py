@@ -258,13 +258,16 @@ class TestStates:
     async def test_no_servers(self, page: ServersPage, link: HandLink, recorder: Recorder) -> None:
         for name in ("files", "hub", "jira"):
             link.say("server-removed", {"name": name})
-        assert "No servers yet" in visible_text(page.list)
+        assert "No servers yet" in visible_text(page)
         assert not page.detail.isVisible()
         spy = QSignalSpy(recorder.addRequested)
-        for button in page.list.findChildren(QPushButton):
+        for button in page.findChildren(QPushButton):
             if button.isVisible() and button.text() == "Add server…":
                 QTest.mouseClick(button, LEFT)
-        assert spy.count() == 2
+        assert spy.count() == 1, "it is offered once"
+        link.say("server", server_view("new"))
+        await until(page.detail.isVisible)
+        assert page.detail.server == "new"
 
     async def test_without_an_engine_the_last_state_is_shown_and_nothing_can_be_done(
         self, page: ServersPage, link: HandLink, recorder: Recorder
@@ -285,7 +288,7 @@ class TestStates:
         page = ServersPage(link, recorder, theme, icons, settings, lambda _name: QWidget())
         page.show()
         await until(page.isVisible)
-        assert "Waiting for the engine" in visible_text(page.list)
+        assert "Waiting for the engine" in visible_text(page)
         page.hide()
         page.deleteLater()
 

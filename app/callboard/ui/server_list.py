@@ -154,19 +154,6 @@ class ServerList(QWidget):
         if self._order.rowCount():
             self._stack.setCurrentWidget(self.view)
             return
-        if self._model.rowCount():
-            text = self.tr("No server has “{text}” in its name, command or address.").format(text=self._search.text())
-            self._empty.show_message(self.tr("Nothing found"), text, self.tr("Clear search"), self._search.clear)
-        elif self._link.is_connected:
-            self._empty.show_message(
-                self.tr("No servers yet"),
-                self.tr("Add an MCP server, and every connected client can use its tools."),
-                self.tr("Add server…"),
-                self._actions.add,
-            )
-        else:
-            self._empty.show_message(
-                self.tr("Waiting for the engine"),
-                self.tr("The engine runs your servers. They appear here as soon as it answers."),
-            )
+        text = self.tr("No server has “{text}” in its name, command or address.").format(text=self._search.text())
+        self._empty.show_message(self.tr("Nothing found"), text, self.tr("Clear search"), self._search.clear)
         self._stack.setCurrentWidget(self._empty)

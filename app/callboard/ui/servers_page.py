@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QByteArray, QSettings, Qt
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QApplication, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QSplitter, QStackedLayout, QWidget
 
 from callboard.ui.actions import ServerActions
 from callboard.ui.engine_link import EngineLink
@@ -10,6 +10,7 @@ from callboard.ui.icons import Icons
 from callboard.ui.server_detail import MakeForm, ServerDetail
 from callboard.ui.server_list import ServerList
 from callboard.ui.theme import Theme
+from callboard.ui.widgets.empty_state import EmptyState
 
 _SPLIT = "servers/split"
 
@@ -29,16 +30,14 @@ class ServersPage(QWidget):
     ) -> None:
         super().__init__(parent)
         self._link = link
+        self._actions = actions
         self._settings = settings
         self.list = ServerList(link, actions, theme, icons)
         self.detail = ServerDetail(link, actions, theme, icons, make_form)
-        self._nothing = QWidget()  # while there is no server at all; the list says so
-        self._right = QStackedWidget()
-        self._right.addWidget(self.detail)
-        self._right.addWidget(self._nothing)
+        self._nothing = EmptyState(theme)  # while there is no server at all
         self.split = QSplitter()
         self.split.addWidget(self.list)
-        self.split.addWidget(self._right)
+        self.split.addWidget(self.detail)
         self.split.setStretchFactor(0, 0)
         self.split.setStretchFactor(1, 1)
         self.split.setHandleWidth(1)
@@ -46,13 +45,15 @@ class ServersPage(QWidget):
         if not self.split.restoreState(_stored(settings)):
             self.split.setSizes([360, 640])
         self.split.splitterMoved.connect(self._save_layout)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.split)
+        self._stack = QStackedLayout(self)
+        self._stack.addWidget(self.split)
+        self._stack.addWidget(self._nothing)
         for key in (QKeySequence(QKeySequence.StandardKey.Find), QKeySequence(Qt.Key.Key_Slash)):
             shortcut = QShortcut(key, self, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
             shortcut.activated.connect(self._focus_search)
         self.list.chosen.connect(self._show)
+        for signal in (link.connected, link.disconnected):
+            signal.connect(self._connection_changed)
         self._show(self.list.current)
 
     def show_server(self, name: str, tab: int | None = None) -> None:
@@ -71,11 +72,27 @@ class ServersPage(QWidget):
 
     def _show(self, name: str) -> None:
         view = self._link.servers.get(name)
-        if view is None:
-            self._right.setCurrentWidget(self._nothing)
+        if view is not None:
+            self.detail.show_server(view)
+        if self._link.servers:
+            self._stack.setCurrentWidget(self.split)
             return
-        self.detail.show_server(view)
-        self._right.setCurrentWidget(self.detail)
+        if self._link.is_connected:
+            self._nothing.show_message(
+                self.tr("No servers yet"),
+                self.tr("Add an MCP server, and every connected client can use its tools."),
+                self.tr("Add server…"),
+                self._actions.add,
+            )
+        else:
+            self._nothing.show_message(
+                self.tr("Waiting for the engine"),
+                self.tr("The engine runs your servers. They appear here as soon as it answers."),
+            )
+        self._stack.setCurrentWidget(self._nothing)
+
+    def _connection_changed(self, *_why: object) -> None:
+        self._show(self.list.current)
 
     def _save_layout(self) -> None:
         self._settings.setValue(_SPLIT, self.split.saveState())
