@@ -4,7 +4,9 @@ Nothing heavy is imported before it is known what to do: ``callboard --version``
 """
 
 import argparse
+import difflib
 import os
+import re
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -44,7 +46,7 @@ _EPILOG = """\
 exit codes:
   0    done
   1    what was asked for failed (a tool said that it failed, a server did not start, a check found a fault)
-  2    the command line is wrong
+  2    the command line is wrong, or there is no screen for the window
   3    no engine is running, or it does not answer
   4    there is no such server, tool, resource, prompt, secret, client, profile or call
   130  interrupted with Ctrl-C
@@ -57,6 +59,9 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong with a command line the way every other error is said."""
 
     def error(self, message: str) -> NoReturn:
+        if wrong := re.match(r"argument (?:COMMAND|ACTION): invalid choice: '(.*)' \(choose from (.*)\)$", message):
+            close = difflib.get_close_matches(wrong[1], re.findall(r"[\w-]+", wrong[2]), n=1)
+            message = f'there is no command "{wrong[1]}"' + (f', but there is "{close[0]}"' if close else "")
         self.exit(USAGE, f"callboard: {message[:1].upper()}{message[1:]}.\n  See `{self.prog} --help`.\n")
 
 

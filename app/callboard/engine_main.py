@@ -79,6 +79,8 @@ async def _run(paths: Paths, masking: Masking, *, with_screen: bool) -> int:
     gc.freeze()  # what is loaded now stays: later collections need not look at it
     log.info("listening on %s", engine.url)
     _say(f"callboard: the engine listens on {engine.url}")
+    for notice in (await engine.view()).notices:
+        _say(f"callboard: {notice.message}\n  {notice.fix}")
     if with_screen:
         spawn(_quit_with_screen(engine.ask_to_quit), name="watch the screen")
     await engine.quit.wait()

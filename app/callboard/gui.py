@@ -39,7 +39,7 @@ def open_window(*, background: bool = False, bundle: str = "") -> int:
     is opened over the window.
     """
     if not has_screen():
-        sys.stderr.write(f"callboard: no-display: There is no screen to open a window on. {FIXES['no-display']}\n")
+        sys.stderr.write(f"callboard: There is no screen to open a window on.\n  {FIXES['no-display']}\n")
         return EXIT_NO_DISPLAY
     paths = find_paths()
     try:

@@ -100,8 +100,7 @@ async def test_a_second_engine_refuses_to_start(callboard_home: Path) -> None:
         _, said = await second.communicate()
         assert second.returncode == 1
         assert said.decode() == (
-            "callboard: An engine is running already.\n"
-            "  An engine runs already; quit it with `callboard quit` to start another one.\n"
+            "callboard: An engine is running already.\n  Quit it with `callboard quit` to start another one.\n"
         )
         address = read_engine_file(engine.paths.engine_file)
         assert address is not None

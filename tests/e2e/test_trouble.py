@@ -15,7 +15,7 @@ import pytest
 from callboard.core.errors import CallboardError
 from tests.support.engine import EngineProcess, entry, fixture_entry
 from tests.support.mcp_client import LEGACY, MODERN, mcp_client, text_of
-from tests.support.processes import odd_server
+from tests.support.processes import odd_server, until
 
 
 @contextlib.contextmanager
@@ -36,6 +36,7 @@ async def test_a_port_in_use_is_replaced_and_that_is_said_everywhere(callboard_h
             assert [notice.code for notice in view.notices] == ["port-in-use"]
             assert view.notices[0].message == f"Port {port} is taken; the gateway listens on {view.port}."
             assert view.notices[0].fix
+            await until(lambda: view.notices[0].message in engine.output.read_text())
             snippet = await engine.client.snippet("vscode")
             assert json.loads(snippet.text)["servers"]["callboard"]["url"] == f"http://127.0.0.1:{view.port}/mcp"
             checks = {check.code: check for check in await engine.client.doctor()}

@@ -76,6 +76,18 @@ def test_wrong_usage_is_told_on_stderr_with_the_fix(capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["lst"], 'There is no command "lst", but there is "list".'),
+        (["quux"], 'There is no command "quux".'),
+        (["policy", "alow"], 'There is no command "alow", but there is "allow".'),
+    ],
+)
+def test_a_command_that_is_not_there(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
+    assert ends(capsys, *arguments)[2].splitlines()[0] == f"callboard: {said}"
+
+
+@pytest.mark.parametrize(
     "arguments",
     [["list"], ["list", "--json"], ["tail", "x", "-f"], ["call", "a.b"], ["snippet", "vscode"], ["quit"], ["doctor"]],
 )

@@ -59,4 +59,8 @@ def _show(view: SecretsView, terminal: Terminal) -> None:
         terminal.table(("NAME", "VALUE", "USED BY"), rows)
     else:
         terminal.note("There are no secrets.")
-    terminal.note(f"{view.problem} {view.fix}" if view.problem else f"Values are kept in {view.backend}.")
+    terminal.note(f"{view.problem} {view.fix}" if view.problem else f"Values are kept in {_place(view)}.")
+
+
+def _place(view: SecretsView) -> str:
+    return f"the keyring ({view.backend})" if view.kind == "keyring" else view.backend

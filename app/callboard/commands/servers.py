@@ -33,7 +33,7 @@ async def list_servers(client: EngineClient, options: Namespace, terminal: Termi
     if options.json:
         terminal.json(servers)
     elif not servers:
-        terminal.note("No server is in the roster yet. Add one from the window, or edit roster.yaml.")
+        terminal.note("No server is in the roster yet. Add one with `callboard add`, in the window, or in roster.yaml.")
     else:
         rows = [
             (
@@ -109,7 +109,8 @@ async def inspect(client: EngineClient, options: Namespace, terminal: Terminal) 
     if options.json:
         terminal.json(server)
     else:
-        terminal.pairs(_facts(server))
+        entry = (await client.roster()).servers.get(name, {})
+        terminal.pairs(_facts(server, str(entry.get("agent") or "")))
     return 0
 
 
@@ -258,7 +259,7 @@ def _print_log(lines: list[LogLine], as_json: bool, terminal: Terminal) -> None:
         terminal.lines(f"--- {line.text} ---" if line.stream == "mark" else line.text for line in lines)
 
 
-def _facts(server: ServerView) -> list[tuple[str, str]]:
+def _facts(server: ServerView, agent: str) -> list[tuple[str, str]]:
     retry = _wait(server)
     if retry and server.state is State.RESTARTING:
         retry += f" (attempt {server.attempt} of {server.max_attempts})"
@@ -269,7 +270,8 @@ def _facts(server: ServerView) -> list[tuple[str, str]]:
         ("uptime", _uptime(server)),
         ("reason", server.reason),
         ("fix", server.fix),
-        ("kind", f"{server.kind}, {server.transport}"),
+        ("kind", ", ".join(dict.fromkeys([server.kind, server.transport]))),
+        ("agent", agent),
         ("starts", server.start + ("" if server.enabled else ", disabled")),
         ("command", " ".join(server.command)),
         ("folder", server.cwd),
@@ -292,7 +294,7 @@ def offer(server: ServerView) -> str:
     """What a server offers, in numbers."""
     counts = ((server.tools, "tool"), (server.resources, "resource"), (server.prompts, "prompt"))
     text = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count)
-    return f"{text} (when it last ran)" if text and server.cached else text
+    return f"{text} (when it last ran)" if text and server.cached and server.state not in _UP else text
 
 
 def _health(server: ServerView) -> str:

@@ -121,7 +121,7 @@ FIXES: dict[str, str] = {
     "bad-request": "Correct the request.",
     "method-not-allowed": "Use one of the methods that are named.",
     "engine-not-running": "Start it with `callboard engine`, or open the window.",
-    "engine-running": "An engine runs already; quit it with `callboard quit` to start another one.",
+    "engine-running": "Quit it with `callboard quit` to start another one.",
     "engine-unreachable": "Wait a moment, or restart it with `callboard quit` and `callboard engine`.",
     "no-display": "Run `callboard engine` to work without a screen.",
     "client-unknown": "Use one of the clients that `callboard snippet` lists.",

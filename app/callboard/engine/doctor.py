@@ -57,7 +57,9 @@ def _roster_check(engine: "Engine") -> Check:
             code=roster.problem.code,
             fix=roster.problem.fix,
         )
-    return Check(name="roster", status="ok", message=f"{roster.path} lists {len(roster.servers)} servers.")
+    count = len(roster.servers)
+    message = f"{roster.path} lists {count} server{'' if count == 1 else 's'}."
+    return Check(name="roster", status="ok", message=message)
 
 
 async def _server_checks(engine: "Engine", table: "ServerTable", name: str) -> list[Check]:

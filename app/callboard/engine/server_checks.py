@@ -73,8 +73,12 @@ class ServerChecks:
             program = find_program(command, path=variables.get("PATH", os.defpath), cwd=cwd)
         except CallboardError as error:
             return [timed(_failed("command", error), began)]
-        where = "" if command == program else f", found in {Path(program).parent}"
-        return [timed(Check(name="command", status="ok", message=f"{command} is {program}{where}."), began)]
+        found = (
+            f"{command} is there."
+            if command == program
+            else f"{command} is {program}, found in {Path(program).parent}."
+        )
+        return [timed(Check(name="command", status="ok", message=found), began)]
 
     async def _answers(self, name: str, launch: Launch, start_limit: float) -> list[Check]:
         before = self._supervisor.status(name)
