@@ -3,7 +3,10 @@
 A call's way through uvicorn costs as much as all that the gateway does with it: a task for each request, checks of
 header values that are ours, a timer started and stopped for each answer, an answer in two writes. Here a message that
 has come whole is taken at once, and its answer is written as soon as it is there; only what takes long or streams gets
-a task. What stays uvicorn's: parsing, what becomes of bad requests, pipelining, flow control, the end of connections.
+a task. What stays uvicorn's: the parser, pipelining, flow control, the end of connections.
+
+A client that closes its side of a connection counts as gone, though it could still read: nothing is written to it any
+more, and what it asked for is taken back in the modern era. Nothing else tells who went away from who waits.
 """
 
 import asyncio

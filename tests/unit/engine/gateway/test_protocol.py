@@ -333,6 +333,17 @@ async def test_a_call_is_taken_back_when_its_client_goes_away_though_it_has_aske
     await until(lambda: not in_flight)
 
 
+async def test_a_client_that_closes_its_side_counts_as_gone(front: TestGateway) -> None:
+    await front.start_fixture("one", "modern")
+    in_flight = front.relay.links["one"].in_flight
+    async with connection(front) as (reader, writer):
+        writer.write(await call(front, "slow", ms=60_000))
+        exchange = next(iter(await until(lambda: in_flight)))
+        writer.write_eof()
+        assert await reader.read() == b""
+        await until(lambda: exchange.cancelled)
+
+
 # ---- what somebody sends who has shown no token
 
 HEAD = b"POST /servers/one/mcp HTTP/1.1\r\nHost: localhost\r\n"
