@@ -132,3 +132,17 @@ async def test_the_command_explains_codes_and_shows_checks(callboard_home: Path)
             ["fail", "command"],
         ]
         assert (await callboard("doctor", "nobody")).code == 4
+
+
+async def test_all_that_is_missing_and_all_mistakes_are_listed(callboard_home: Path) -> None:
+    env = {"A": "${env:NOT_SET_4711}", "B": "${secret:gone}", "C": "${env:NOT_SET_4712}"}
+    async with EngineProcess(callboard_home, {"bare": entry(*odd_server(), env=env)}) as engine:
+        await engine.wait_for("bare", "needs-config")
+        found = [check for check in await engine.client.doctor("bare") if check.name == "settings"]
+        assert [check.code for check in found] == ["env-unset", "env-unset", "secret-missing"]
+        assert ["NOT_SET_4711" in found[0].message, "NOT_SET_4712" in found[1].message] == [True, True]
+        assert "callboard secrets set gone" in found[2].fix
+        engine.paths.roster.write_text("version: 1\nservers:\n  a: {comand: x}\n  b: {url: 5}\n  c: {}\n")
+        await engine.wait_for_roster_problem()
+        mistakes = [check.message for check in await engine.client.doctor() if check.name == "roster"]
+        assert [message.partition(",")[0] for message in mistakes] == ["Line 3", "Line 4", "Line 5"]

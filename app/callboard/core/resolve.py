@@ -86,6 +86,21 @@ class Values:
         return _with_home(self.fill(text), self.home)
 
 
+def missing_values(entry: AnyEntry, values: Values) -> list[CallboardError]:
+    """What of that which ``entry`` refers to has no value, by name: ``env-unset``, ``secret-missing``."""
+    names = names_in(entry)
+    missing = []
+    for reference in (
+        *(Reference("env", name) for name in sorted(names.env)),
+        *(Reference("secret", name) for name in sorted(names.secrets)),
+    ):
+        try:
+            values.of(reference)
+        except CallboardError as error:
+            missing.append(error)
+    return missing
+
+
 def resolve(entry: AnyEntry, values: Values, server: str = "") -> Launch:
     """What starts or reaches the server of ``entry``, which has the name ``server`` in the roster.
 

@@ -311,6 +311,10 @@ def _first(problems: list[Problem], place: Callable[..., tuple[int, int]]) -> Ro
     rest = len(problems) - 1
     more = f" (and {rest} more {'mistakes' if rest > 1 else 'mistake'})" if rest else ""
     where = first.field or "The roster"
-    return RosterError(
+    error = RosterError(
         "roster-invalid", f"Line {line}, column {column}: {where} {first.message}{more}.", line, column, first.field
     )
+    error.data["mistakes"] = [
+        f"Line {at[0]}, column {at[1]}: {each.field or 'The roster'} {each.message}." for at, each in located
+    ]
+    return error

@@ -12,7 +12,7 @@ from types import TracebackType
 from callboard.core.errors import CallboardError
 from callboard.core.launch import Launch, LocalLaunch
 from callboard.core.references import names_in
-from callboard.core.resolve import Values, resolve
+from callboard.core.resolve import Values, missing_values, resolve
 from callboard.core.roster import AnyEntry
 from callboard.core.supervision import Exit
 from callboard.engine import tasks
@@ -85,7 +85,12 @@ class Connector:
                 secrets = await services.secrets_lookup(needed)
         environment = services.environment
         values = Values(environment.own, secrets, services.python, environment.home)
-        launch = resolve(self.entry, values, self.name)
+        try:
+            launch = resolve(self.entry, values, self.name)
+        except CallboardError as error:
+            missing = missing_values(self.entry, values)
+            error.data["missing"] = [{"code": each.code, "message": each.message, "fix": each.fix} for each in missing]
+            raise
         if services.unlock is not None:
             with _telling(on_wait, "waiting for the keyring"):
                 await services.unlock(self.name, launch)

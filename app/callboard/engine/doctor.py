@@ -1,6 +1,8 @@
 """`callboard doctor`: what could be wrong, looked at and said with its fix."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
 
 from callboard.api.schema import Check
 from callboard.core.health import Severity
@@ -10,6 +12,7 @@ if TYPE_CHECKING:
     from callboard.engine.server_table import ServerTable
 
 
+MOST_MISTAKES: Final = 20  # of a roster
 _STATUS: dict[Severity, Literal["ok", "warn", "fail"]] = {Severity.FAILED: "fail", Severity.ATTENTION: "warn"}
 
 
@@ -27,13 +30,14 @@ async def examine(engine: "Engine", table: "ServerTable", server: str) -> list[C
     ]
     if engine.storage is not None:
         checks += await engine.storage.checks()
-    checks.append(_roster_check(engine))
+    checks += _roster_checks(engine)
     await engine.secrets.look()
     secrets = await engine.secrets_view()
+    place = f"the keyring ({secrets.backend})" if secrets.kind == "keyring" else secrets.backend
     checks.append(
         Check(name="secrets", status="warn", message=secrets.problem, fix=secrets.fix)
         if secrets.problem
-        else Check(name="secrets", status="ok", message=f"Values are kept in {secrets.backend}.")
+        else Check(name="secrets", status="ok", message=f"Values are kept in {place}.")
     )
     checks += engine.telemetry.checks()
     checks += engine.policy.checks()
@@ -47,19 +51,15 @@ def _part(code: str) -> str:
     return "storage" if code.startswith("storage-") else "gateway"
 
 
-def _roster_check(engine: "Engine") -> Check:
-    roster = engine.roster_view()
-    if roster.problem is not None:
-        return Check(
-            name="roster",
-            status="fail",
-            message=roster.problem.message,
-            code=roster.problem.code,
-            fix=roster.problem.fix,
-        )
+def _roster_checks(engine: "Engine") -> list[Check]:
+    roster, problem = engine.roster_view(), engine.roster_file.problem
+    if problem is not None:
+        mistakes = problem.data.get("mistakes") or [problem.message]
+        failed = Check(name="roster", status="fail", message="", code=problem.code, fix=problem.fix)
+        return [msgspec.structs.replace(failed, message=each) for each in mistakes[:MOST_MISTAKES]]
     count = len(roster.servers)
     message = f"{roster.path} lists {count} server{'' if count == 1 else 's'}."
-    return Check(name="roster", status="ok", message=message)
+    return [Check(name="roster", status="ok", message=message)]
 
 
 async def _server_checks(engine: "Engine", table: "ServerTable", name: str) -> list[Check]:

@@ -49,7 +49,8 @@ class ServerChecks:
         try:
             launch = await self._supervisor.prepare(name)
         except CallboardError as error:
-            return [_with_fix(timed(_failed("settings", error), began), name)]
+            missing = [Check(name="settings", status="fail", **each) for each in error.data.get("missing", [])]
+            return [_with_fix(timed(each, began), name) for each in missing or [_failed("settings", error)]]
         settled = Check(name="settings", status="ok", message="All that the entry refers to has a value.")
         checks = [timed(settled, began)]
         if isinstance(launch, LocalLaunch):
