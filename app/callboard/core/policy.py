@@ -129,9 +129,10 @@ def _spelled(kind: ItemKind, identity: str) -> str:
 
 
 def _reaches(glob: str, server: str) -> bool:
-    """Whether something after ``server.`` could match; a star may stand for the dot too."""
+    """Whether something after ``server.`` could match; a wildcard may stand for the dot too."""
     start = f"{server}."
-    return any(fnmatchcase(start, glob[: end + 1]) for end, letter in enumerate(glob) if letter in "*.")
+    upto = {"*": "*", "?": "?", "[": "?", ".": "."}
+    return any(fnmatchcase(start, glob[:end] + upto[letter]) for end, letter in enumerate(glob) if letter in upto)
 
 
 def _is_all(glob: str, server: str) -> bool:

@@ -178,11 +178,23 @@ def test_a_path_with_dots_is_the_servers_affair_where_no_pattern_decides() -> No
         ("?it.*", "git", True, True),
         ("tool:git.*", "git", True, False),
         ("x.git.*", "git", False, False),
+        ("git?push*", "git", True, False),
+        ("git[.]push", "git", True, False),
+        ("git[!a]*", "git", True, True),
+        ("git?push*", "github", False, False),
     ],
 )
 def test_what_a_pattern_says_of_a_server(pattern: str, server: str, reaches: bool, covers: bool) -> None:
     policy = Policy(Rules(allow=[pattern], ask=[]))
     assert (policy.may_use(server), policy.covers(server)) == (reaches, covers)
+
+
+@pytest.mark.parametrize("denied", ["db?drop*", "db[.]drop*", "d?[!x]drop*"])
+def test_a_wildcard_that_stands_for_the_dot_leaves_no_server_whole(denied: str) -> None:
+    policy = Policy(Rules(allow=["*"], deny=[denied], ask=[]))
+    assert policy.decide("tool", "db", "drop_table").effect == "deny"
+    assert not policy.covers("db")
+    assert policy.covers("docs")
 
 
 _parts = st.text(alphabet="ab.*?", min_size=1, max_size=6)
