@@ -15,6 +15,7 @@ log = logging.getLogger(__name__)
 
 PERSON: Final = "callboard"  # window, command line and scripts with the admin token
 MAX_VERDICTS: Final = 20_000  # remembered for each caller: names come from clients
+MAX_REMEMBERED: Final = 512  # characters of a name; what is longer is decided each time
 Definition = Callable[[str, str], bytes | None]
 
 
@@ -60,6 +61,8 @@ class Caller:
         verdict = self._verdicts.get(key)
         if verdict is None:
             verdict = self._decide(kind, server, name)
+            if len(server) + len(name) > MAX_REMEMBERED:
+                return verdict
             if len(self._verdicts) >= MAX_VERDICTS:
                 self._verdicts.clear()
             self._verdicts[key] = verdict
@@ -87,6 +90,8 @@ class Caller:
         known = self._servers.get(server)
         if known is None:
             known = self._policy.may_use(server)
+            if len(server) > MAX_REMEMBERED:
+                return known
             if len(self._servers) >= MAX_VERDICTS:
                 self._servers.clear()
             self._servers[server] = known
@@ -191,10 +196,10 @@ class Policies:
 
     def _rules_of(self, caller: Caller) -> Any:
         entry = self._clients.get(caller.client, _NO_ENTRY)
-        if caller.is_person:
-            return entry.policy or _OF_PERSON, None, entry.max_result_chars or 0
         name = caller.profile or entry.profile
         profile = self._profiles.get(name, _NOTHING) if name else None
+        if caller.is_person:
+            return entry.policy or _OF_PERSON, profile, entry.max_result_chars or 0
         rules = entry.policy if entry.policy is not None else self._default
         return rules, profile, entry.max_result_chars or self._default.max_result_chars or 0
 

@@ -347,6 +347,26 @@ async def test_the_person_is_not_asked_and_denied_only_by_name(front: TestGatewa
     assert json.loads(await call_tool(front.relay, "two", "raw", {}, caller=policies.person))["content"]
 
 
+async def test_a_profiles_endpoint_holds_for_the_person_too(front: TestGateway) -> None:
+    async with ModernClient(f"{front.url}/profiles/work/mcp", "admin-token", {}) as made:
+        assert outcome(await made.call("one__raw")) == "policy-denied"
+        assert outcome(await made.call("two__raw")) == "policy-denied"
+        assert outcome(await made.call("two__echo", {"text": "x"})) == "done"
+    async with front.modern("", "admin-token") as made:
+        assert outcome(await made.call("one__raw")) == "done"
+
+
+async def test_long_names_are_not_remembered(front: TestGateway) -> None:
+    caller = front.relay.policies.caller("picky")
+    async with front.modern("one", "token-picky") as made:
+        for number in range(3):
+            await made.call(f"{number}" + "x" * 100_000)
+        assert outcome(await made.call("raw")) == "policy-denied"
+    assert caller._verdicts
+    assert all(len(name) < 1000 for _, _, name in caller._verdicts)
+    assert not caller.may_use("y" * 100_000) or all(len(server) < 1000 for server in caller._servers)
+
+
 async def test_a_denied_call_stands_in_the_log_with_its_reason(front: TestGateway) -> None:
     async with front.legacy("", "token-picky") as made:
         await made.initialize()
