@@ -7,8 +7,10 @@ Its daemon's state is the folder in DOCKER_HOST. As with docker: SIGTERM is pass
 caller is not, a file for the id must not exist yet, and --rm removes the container when it has ended by itself.
 """
 
+import contextlib
 import os
 import secrets
+import select
 import signal
 import subprocess
 import sys
@@ -76,8 +78,18 @@ def remove(identity):
     if not container.exists():
         sys.stderr.write(f"Error response from daemon: No such container: {identity}\n")
         sys.exit(1)
-    os.kill(int(container.read_text()), signal.SIGKILL)
+    kill(int(container.read_text()))
     container.unlink()
+
+
+def kill(pid):
+    """End a process, and wait until it has ended, as docker does."""
+    with contextlib.suppress(ProcessLookupError):
+        ended = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+        os.kill(pid, signal.SIGKILL)
+        if ended is not None:
+            select.select([ended], [], [], 30)
+            os.close(ended)
 
 
 def main():
