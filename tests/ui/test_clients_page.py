@@ -25,7 +25,7 @@ from callboard.ui.icons import Icons
 from callboard.ui.theme import Theme, ThemeChoice
 from tests.ui.conftest import NOW, HandLink, server_view, until
 
-OWN = {"policy": {"allow": ["github.*"], "ask": ["destructive", "github.merge_*"]}, "profile": "work", "x": 1}
+OWN = {"policy": {"allow": ["github.*"], "ask": ["destructive", "github.merge_*"]}, "profile": "office", "x": 1}
 WORK = {"servers": ["files"], "deny": ["files.rm"]}
 APPROVALS = [
     ApprovalView(client="vscode", kind="tool", server="github", name="merge", at=NOW),
@@ -37,12 +37,12 @@ def policy_view(revision: str = "1", **fields: Any) -> PolicyView:
     known: dict[str, Any] = {
         "policy": {"deny": ["*.rm"], "ask_seconds": 30.0},
         "clients": [
-            ClientPolicyView(id="vscode", name="VS Code", entry=OWN, has_policy=True, profile="work", approvals=1),
+            ClientPolicyView(id="vscode", name="VS Code", entry=OWN, has_policy=True, profile="office", approvals=1),
             ClientPolicyView(id="cursor", name="Cursor", last_seen=NOW),
         ],
         "profiles": [
             ProfileView(
-                name="work", entry={"servers": ["files"], "deny": ["files.rm"]}, endpoint="http://x", clients=[]
+                name="office", entry={"servers": ["files"], "deny": ["files.rm"]}, endpoint="http://x", clients=[]
             )
         ],
     }
@@ -56,7 +56,7 @@ async def page(
     link.hand.answers |= {
         "/policy": policy_view(),
         "/policy/approvals": APPROVALS,
-        **dict.fromkeys(("/clients/vscode", "/clients/cursor", "/profiles/work"), RosterEdit(revision="2", undo="")),
+        **dict.fromkeys(("/clients/vscode", "/clients/cursor", "/profiles/office"), RosterEdit(revision="2", undo="")),
     }
     link.connect_by_hand(server_view("files"), server_view("github"))
     page = ClientsPage(link, actions, theme, icons, settings)
@@ -74,7 +74,7 @@ def asked(link: HandLink, method: str) -> list[tuple[str, Any]]:
 
 async def test_it_lists_clients_and_profiles(page: ClientsPage) -> None:
     rows = [page.list.item(row).text() for row in range(page.list.count())]
-    assert rows == ["Clients", "Default rules", "VS Code", "Cursor", "Profiles", "work"]
+    assert rows == ["Clients", "Default rules", "VS Code", "Cursor", "Profiles", "office"]
     assert page.chosen == (CLIENT, "")
     assert page.client.rules.deny.patterns() == ["*.rm"]
     assert page.client.rules.allow.patterns() == ["*"]
@@ -84,9 +84,9 @@ async def test_it_lists_clients_and_profiles(page: ClientsPage) -> None:
     assert page.client.own.isChecked()
     assert page.client.rules.allow.patterns() == ["github.*"]
     assert page.client.rules.ask.patterns() == ["github.merge_*"]
-    assert page.client.profile.currentData() == "work"
+    assert page.client.profile.currentData() == "office"
     page.list.setCurrentRow(5)
-    assert page.chosen == (PROFILE, "work")
+    assert page.chosen == (PROFILE, "office")
     checked = {page.profile.servers.item(row).text(): page.profile.servers.item(row).checkState() for row in range(2)}
     assert checked == {"files": Qt.CheckState.Checked, "github": Qt.CheckState.Unchecked}
 
@@ -100,7 +100,7 @@ async def test_what_is_saved_is_what_was_changed_and_the_rest_as_it_was(link: Ha
     await until(lambda: asked(link, "PUT"), seconds=30)
     entry = {
         "policy": {"allow": ["github.*"], "deny": ["github.delete_*"], "ask": ["destructive", "github.merge_*"]},
-        "profile": "work",
+        "profile": "office",
         "max_result_chars": 8000,
         "x": 1,
     }
@@ -228,10 +228,10 @@ async def test_a_profile_is_added_and_removed(link: HandLink, page: ClientsPage)
     await until(lambda: asked(link, "PUT"), seconds=30)
     entry = {"servers": ["github"], "tools": ["files.read"]}
     assert asked(link, "PUT") == [("/profiles/new", ItemEdit(entry=entry, revision="1"))]
-    page.choose(PROFILE, "work")
+    page.choose(PROFILE, "office")
     page.profile.remove.click()
     await until(lambda: asked(link, "DELETE"), seconds=30)
-    assert asked(link, "DELETE")[0][0].startswith("/profiles/work")
+    assert asked(link, "DELETE")[0][0].startswith("/profiles/office")
 
 
 async def test_it_waits_for_an_engine_and_follows_the_theme(

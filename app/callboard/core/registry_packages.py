@@ -146,12 +146,12 @@ _TITLES: Final = {
     "go": "Go module",
     "mcpb": "bundle",
 }
-_USUAL_HOSTS: Final = {
-    "npm": ("registry.npmjs.org",),
+_USUAL_DOMAINS: Final = {
+    "npm": ("npmjs.org",),
     "pypi": ("pypi.org",),
-    "oci": ("docker.io", "index.docker.io", "hub.docker.com"),
-    "docker": ("docker.io", "index.docker.io", "hub.docker.com"),
-    "nuget": ("api.nuget.org", "www.nuget.org"),
+    "oci": ("docker.io", "docker.com"),
+    "docker": ("docker.io", "docker.com"),
+    "nuget": ("nuget.org",),
 }
 
 
@@ -316,5 +316,7 @@ def _served(way: Way, transport: Fields, inputs: Inputs) -> Way:
 
 
 def _other_base(kind: str, base: str) -> str:
+    """``base`` where it names another place than the one that is asked where none is named."""
     host = host_of(base)
-    return base if host and host not in _USUAL_HOSTS.get(kind, (host,)) else ""
+    usual = _USUAL_DOMAINS.get(kind, (host,))
+    return base if host and not any(host == domain or host.endswith(f".{domain}") for domain in usual) else ""

@@ -88,19 +88,19 @@ async def test_clients_and_profiles_from_the_command_line(callboard_home: Path) 
         rotated = (await callboard("clients", "rotate", "my-bot")).out.strip()
         assert await call(engine, "/mcp/tools/one.echo", token=token) == "unauthorized"
         assert await call(engine, "/mcp/tools/one.echo", token=rotated) == "done"
-        assert (await callboard("profiles", "set", "work", "--server", "one", "--deny", "one.raw")).code == 0
-        assert (await callboard("clients", "set", "my-bot", "--profile", "work")).code == 0
+        assert (await callboard("profiles", "set", "office", "--server", "one", "--deny", "one.raw")).code == 0
+        assert (await callboard("clients", "set", "my-bot", "--profile", "office")).code == 0
         assert await call(engine, "/mcp/tools/two.echo", token=rotated) == "policy-denied"
-        assert await call(engine, "/profiles/work/mcp/tools/one.echo", token=rotated) == "done"
-        assert await call(engine, "/profiles/work/mcp/tools/two.echo") == "policy-denied"
+        assert await call(engine, "/profiles/office/mcp/tools/one.echo", token=rotated) == "done"
+        assert await call(engine, "/profiles/office/mcp/tools/two.echo") == "policy-denied"
         listed = (await callboard("profiles", "--json")).json
-        assert [(each["name"], each["clients"]) for each in listed] == [("work", ["my-bot"])]
-        assert listed[0]["endpoint"].endswith("/profiles/work/mcp")
-        used = await callboard("profiles", "remove", "work")
+        assert [(each["name"], each["clients"]) for each in listed] == [("office", ["my-bot"])]
+        assert listed[0]["endpoint"].endswith("/profiles/office/mcp")
+        used = await callboard("profiles", "remove", "office")
         assert (used.code, "my-bot" in used.err) == (1, True)
         assert (await callboard("clients", "set", "my-bot", "--profile", "", "--max-result-chars", "100")).code == 0
-        assert (await callboard("profiles", "remove", "work")).code == 0
-        assert (await callboard("profiles", "remove", "work")).code == 4
+        assert (await callboard("profiles", "remove", "office")).code == 0
+        assert (await callboard("profiles", "remove", "office")).code == 4
         slip = await callboard("clients", "set", "my-bot", "--profile", "gone")
         assert slip.code == 1
         assert slip.err.splitlines()[0] == 'callboard: Profile names "gone", which is no profile; there are none.'
@@ -119,12 +119,12 @@ async def test_doctor_sees_what_a_slip_of_the_pen_leaves_open(callboard_home: Pa
     callboard = CommandLine(callboard_home)
     async with EngineProcess(callboard_home, SERVERS) as engine:
         await engine.client.policy.save_client("vs-code", {"policy": {"allow": ["one.*"]}})
-        await engine.client.policy.save_profile("work", {"servers": ["one", "three"]})
+        await engine.client.policy.save_profile("office", {"servers": ["one", "three"]})
         said = (await callboard("doctor")).out
         assert 'did you mean "vscode"?' in said
-        assert "The profile work names three" in said
+        assert "The profile office names three" in said
         await engine.client.policy.reset_client("vs-code")
-        await engine.client.policy.save_client("my-bot", {"profile": "work"})
+        await engine.client.policy.save_client("my-bot", {"profile": "office"})
         assert "did you mean" not in (await callboard("doctor")).out
 
 
@@ -179,14 +179,14 @@ async def test_a_session_is_told_when_its_profile_changes(callboard_home: Path) 
     async with EngineProcess(callboard_home, SERVERS) as engine:
         for name in SERVERS:
             await engine.wait_for(name, "ready")
-        await engine.client.policy.save_profile("work", {"servers": ["one"]})
+        await engine.client.policy.save_profile("office", {"servers": ["one"]})
         url = (await engine.client.engine()).url
-        async with LegacyClient(f"{url}/profiles/work/mcp", await engine.token(), {}) as client:
+        async with LegacyClient(f"{url}/profiles/office/mcp", await engine.token(), {}) as client:
             await client.initialize()
             before = {each["name"] for each in (await client.request("tools/list"))["result"]["tools"]}
             assert all(name.startswith("one__") for name in before)
             async with client.listening():
-                edit = await engine.client.policy.save_profile("work", {"servers": ["one"], "tools": ["two.echo"]})
+                edit = await engine.client.policy.save_profile("office", {"servers": ["one"], "tools": ["two.echo"]})
                 await until(lambda: client.of("notifications/tools/list_changed"))
             after = {each["name"] for each in (await client.request("tools/list"))["result"]["tools"]}
             assert after - before == {"two__echo"}

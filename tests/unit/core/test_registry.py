@@ -75,7 +75,7 @@ def runs(chosen: Way, **answers: str | list[str]) -> str:
         ("nuget", "Me.X", {"version": "0.1"}, "dnx Me.X@0.1 --yes --"),
         ("cargo", "me-x", {"version": "0.3.0"}, "me-x"),
         ("go", "github.com/me/x", {"version": "v1.0.0"}, "go run github.com/me/x@v1.0.0"),
-        ("npm", "x", {"registryBaseUrl": "https://registry.npmjs.org"}, "npx -y x"),
+        ("npm", "x", {"registryBaseUrl": "https://www.npmjs.org"}, "npx -y x"),
         ("npm", "x", {"registryBaseUrl": "https://npm.example.com"}, "npx -y --registry=https://npm.example.com x"),
         (
             "pypi",
@@ -90,7 +90,8 @@ def test_each_type_of_package_has_its_runner(kind: str, identifier: str, more: d
 
 
 def test_a_package_from_elsewhere_says_so() -> None:
-    assert way(registryBaseUrl="https://registry.npmjs.org").remarks == []
+    assert way(registryBaseUrl="https://npmjs.org").remarks == []
+    assert way(registryBaseUrl="https://notnpmjs.org").remarks
     (remark,) = way(registryBaseUrl="https://npm.example.com").remarks
     assert "npm.example.com" in remark
 

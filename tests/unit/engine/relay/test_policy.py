@@ -25,7 +25,7 @@ HINTS = {
     "bigint": Hints.of({"readOnlyHint": False, "destructiveHint": False}),
     "nope": Hints(is_listed=False),
 }
-PROFILES = {"work": Profile(servers=["one"], tools=["two.echo"], deny=["one.raw"])}
+PROFILES = {"office": Profile(servers=["one"], tools=["two.echo"], deny=["one.raw"])}
 CLIENTS = {
     "free": ClientEntry(policy=Rules(allow=["*"], ask=[])),
     "one-only": ClientEntry(policy=Rules(allow=["one.*"], ask=[])),
@@ -34,7 +34,7 @@ CLIENTS = {
     "picky": ClientEntry(policy=Rules(allow=["*"], deny=["*.raw", "prompt:one.*", "resource:two.*"], ask=[])),
     "asked": ClientEntry(policy=Rules(allow=["*"], ask=["*.echo", "prompt:*", "resource:one.*"])),
     "nothing": ClientEntry(policy=Rules()),
-    "bound": ClientEntry(policy=Rules(allow=["*"], ask=[]), profile="work"),
+    "bound": ClientEntry(policy=Rules(allow=["*"], ask=[]), profile="office"),
     "default": ClientEntry(),
 }
 UNKNOWN = {"-32002": "policy-denied", "-32602": "policy-denied"}
@@ -290,7 +290,7 @@ async def test_a_list_of_tasks_that_cannot_be_read_is_not_shown() -> None:
 
 
 async def test_a_profile_has_an_endpoint_and_a_token_may_be_bound_to_it(front: TestGateway) -> None:
-    url = f"{front.url}/profiles/work/mcp"
+    url = f"{front.url}/profiles/office/mcp"
     for client in ("free", "bound"):
         for slash in ("", "/"):
             async with ModernClient(url + slash, f"token-{client}", {}) as made:
@@ -300,21 +300,21 @@ async def test_a_profile_has_an_endpoint_and_a_token_may_be_bound_to_it(front: T
                 assert not names & {"one__raw", "two__raw"}
                 assert outcome(await made.call("one__raw")) == "policy-denied"
                 assert outcome(await made.call("two__echo", {"text": "x"})) == "done"
-    assert await by_http(front, "/profiles/work/mcp/tools/two__raw", "free") == "policy-denied"
-    assert await by_http(front, "/profiles/work/mcp/tools/two__echo", "free") == "done"
+    assert await by_http(front, "/profiles/office/mcp/tools/two__raw", "free") == "policy-denied"
+    assert await by_http(front, "/profiles/office/mcp/tools/two__echo", "free") == "done"
     assert await by_http(front, "/profiles/gone/mcp/tools/two__echo", "free") == "profile-unknown"
     assert await by_http(front, "/profiles/gone/mcp/tools/two__echo", "bound") == "policy-denied"
 
 
 async def test_sessions_hear_when_their_policy_or_profile_changes(front: TestGateway) -> None:
-    url = f"{front.url}/profiles/work/mcp"
+    url = f"{front.url}/profiles/office/mcp"
     free, bound = LegacyClient(url, "token-free", {}), ModernClient(f"{front.url}/mcp", "token-bound", {})
     async with free, bound, front.legacy("", "token-free") as elsewhere:
         for each in (free, elsewhere):
             await each.initialize()
             await each.request("tools/list")
         async with free.listening(), elsewhere.listening(), bound.listening(toolsListChanged=True):
-            profiles = {"work": Profile(servers=["one"])}
+            profiles = {"office": Profile(servers=["one"])}
             changed = front.relay.policies.configure(DefaultPolicy(), CLIENTS, profiles)
             assert {caller.client for caller in changed} == {"free", "bound"}
             front.relay.policy_changed(changed)
@@ -348,7 +348,7 @@ async def test_the_person_is_not_asked_and_denied_only_by_name(front: TestGatewa
 
 
 async def test_a_profiles_endpoint_holds_for_the_person_too(front: TestGateway) -> None:
-    async with ModernClient(f"{front.url}/profiles/work/mcp", "admin-token", {}) as made:
+    async with ModernClient(f"{front.url}/profiles/office/mcp", "admin-token", {}) as made:
         assert outcome(await made.call("one__raw")) == "policy-denied"
         assert outcome(await made.call("two__raw")) == "policy-denied"
         assert outcome(await made.call("two__echo", {"text": "x"})) == "done"
