@@ -220,11 +220,14 @@ class Theme(QObject):
         )
         if any(wanted.color(role) != present.color(role) for role in roles):
             self._app.setPalette(wanted)
-            self._draw_outlines(wanted)
+        self._draw_outlines(wanted)  # a palette for the whole application takes those of its classes away
 
     def _draw_outlines(self, palette: QPalette) -> None:
         outlined = QPalette(palette)
         outlined.setColor(QPalette.ColorRole.Window, self.color(Token.OUTLINE).lighter(_FUSION_SHADE))
+        present = QApplication.palette(_OUTLINED[0])  # type: ignore[call-overload]  # a name, as below
+        if present.color(QPalette.ColorRole.Window) == outlined.color(QPalette.ColorRole.Window):
+            return
         for name in _OUTLINED:
             self._app.setPalette(outlined, name)  # type: ignore[arg-type]  # takes the name as str, whatever the stub says
         self._app.setPalette(palette, "QHeaderView")  # type: ignore[arg-type]  # an item view that does fill itself
