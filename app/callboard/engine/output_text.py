@@ -16,7 +16,7 @@ _KEPT_OPEN = 4 * 1024  # of those, held back when the rest is given out, so that
 
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # colours, cursor
-    r"|[\]P^_X][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, links and other strings
+    r"|[\]P^_X][^\x07\x1b\r\n]*(?:\x07|\x1b\\)?"  # titles, links and other strings; one left open hides no more lines
     r"|[ -/]*[0-~])?"
 )
 # What is left of C0 and C1, line separators that are none to us, and marks that turn the direction of text around.

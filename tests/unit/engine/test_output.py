@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from callboard.api.schema import LogLine
@@ -113,6 +113,7 @@ def test_a_character_cut_by_the_chunks_is_whole():
         ("line\u2028separator\x85", "line\ufffdseparator\ufffd"),
         ("tab\tstays", "tab\tstays"),
         ("\x1b", ""),
+        ("\x1b]0;left open\nnext line", "\nnext line"),
     ],
 )
 def test_control_sequences_are_neutralised(raw: str, clean: str):
@@ -127,6 +128,8 @@ def test_nothing_that_steers_a_terminal_is_left(text: str):
 
 
 @given(st.lists(st.binary(max_size=40), max_size=12))
+@example([b"\x1b]", b"\n\x00"])
+@example([b"\x1b]0;title", b"\rnext\n", b"\x1bPq\nlast\n"])
 def test_where_chunks_are_cut_does_not_matter(chunks: list[bytes]):
     whole, parts = LineReader(), LineReader()
     whole.add(b"".join(chunks))
