@@ -12,7 +12,6 @@ from callboard.core.errors import CallboardError
 
 DEFAULT: Final = "default"
 _MEANING: Final = {"allow": "fine", "ask": "attention", "deny": "failed"}
-_CHANGED: Final = "it has changed"
 _LISTS: Final = ("allow", "ask", "deny")
 
 
