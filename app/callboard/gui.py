@@ -16,6 +16,7 @@ from callboard.system.engine_child import EngineChild
 from callboard.system.paths import find_paths
 from callboard.system.screen import has_screen
 from callboard.ui.hand_over import hand_over
+from callboard.ui.qt_load import load_qt
 
 EXIT_FAILED = 1
 EXIT_NO_DISPLAY = 2
@@ -59,7 +60,8 @@ def open_window(*, background: bool = False, bundle: str = "") -> int:
         with contextlib.suppress(OSError):  # the window tries again, and says so
             child.start()
 
-    from callboard.ui.application import run_window  # Qt: a quarter of a second
+    load_qt()  # with the next line a quarter of a second
+    from callboard.ui.application import run_window
 
     return run_window(
         paths,

@@ -30,6 +30,7 @@ BREACHES = [
     ("ui/breach_engine.py", "callboard.engine", "The clients of the control API never see the engine"),
     ("core/breach_io.py", "asyncio", "The rules in core do no input or output"),
     ("engine/breach_fastmcp.py", "fastmcp", "FastMCP and the SDK are for the shipped servers"),
+    ("ui/breach_pydantic.py", "pydantic", "The window does without pydantic"),
     ("engine/breach_keyring.py", "keyring", "The keyring is for the engine's secrets"),
     ("engine/breach_otel.py", "opentelemetry.sdk.trace", "OpenTelemetry and Prometheus are for the engine's telemetry"),
     ("servers/breach_ours.py", "callboard.engine", "The shipped servers and the agents stand alone"),

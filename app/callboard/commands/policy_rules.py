@@ -10,7 +10,8 @@ from callboard.commands.policy import DEFAULT
 from callboard.commands.terminal import Terminal
 from callboard.core.errors import CallboardError
 from callboard.core.policy import Effect, Patterns, is_exact
-from callboard.core.policy_shapes import ASK_WORDS, DESTRUCTIVE, ItemKind, Rules, split_kind
+from callboard.core.policy_shapes import Rules
+from callboard.core.policy_words import ASK_WORDS, DESTRUCTIVE, ItemKind, split_kind
 from callboard.core.roster_parse import check_shape
 
 _STILL: Final = {

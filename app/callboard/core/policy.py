@@ -27,16 +27,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
 from typing import Any, Final, Literal
 
-from callboard.core.policy_shapes import (
-    ASK_WORDS,
-    DESTRUCTIVE,
-    ITEM_KINDS,
-    UNDECLARED,
-    ItemKind,
-    Profile,
-    Rules,
-    split_kind,
-)
+from callboard.core.policy_shapes import Profile, Rules
+from callboard.core.policy_words import ASK_WORDS, DESTRUCTIVE, ITEM_KINDS, UNDECLARED, ItemKind, split_kind
 from callboard.core.resource_uris import folded, is_ambiguous, unfolded
 
 Effect = Literal["allow", "ask", "deny"]

@@ -7,31 +7,19 @@ A pattern is a glob over ``server.name``, where the name is that of a tool or pr
 
 import re
 from difflib import get_close_matches
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, Field, model_validator
 
+from callboard.core.policy_words import ASK_WORDS, DESTRUCTIVE, split_kind
 from callboard.core.shape import Filled, Model, Seconds, Text, wrong
 
-ItemKind = Literal["tool", "prompt", "resource"]
-ITEM_KINDS: Final[tuple[ItemKind, ...]] = get_args(ItemKind)
-DESTRUCTIVE: Final = "destructive"
-UNDECLARED: Final = "undeclared"
-ASK_WORDS: Final = (DESTRUCTIVE, UNDECLARED)
 SELECTION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 DEFAULT_CLIENT: Final = "default"  # stands for every client without rules of its own
 RESERVED_CLIENTS: Final = {
     "admin": "is no client: it is what the administrator is called",
     DEFAULT_CLIENT: "is no client: it stands for all clients without rules of their own (write them under policy)",
 }
-
-
-def split_kind(pattern: str) -> tuple[ItemKind | None, str]:
-    """A pattern's kind (None: all of them), and the glob without it."""
-    for kind in ITEM_KINDS:
-        if pattern.startswith(f"{kind}:"):
-            return kind, pattern[len(kind) + 1 :]
-    return None, pattern
 
 
 def _pattern(pattern: str) -> str:

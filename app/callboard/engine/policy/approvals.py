@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from callboard.core.errors import CallboardError
-from callboard.core.policy_shapes import ItemKind
+from callboard.core.policy_words import ItemKind
 from callboard.engine.storage.agreement import Agreement
 from callboard.system.safe_file import write_atomically
 

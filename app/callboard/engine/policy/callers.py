@@ -8,7 +8,8 @@ import msgspec
 
 from callboard.core.errors import CallboardError
 from callboard.core.policy import ALLOWED, UNDECLARED_HINTS, UNLISTED_HINTS, Hints, Policy, Verdict
-from callboard.core.policy_shapes import ClientEntry, DefaultPolicy, ItemKind, Profile, Rules
+from callboard.core.policy_shapes import ClientEntry, DefaultPolicy, Profile, Rules
+from callboard.core.policy_words import ItemKind
 from callboard.engine.policy.approvals import Approvals, Item, mark_of
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,8 @@ from callboard.api.policy_schema import (
 )
 from callboard.api.schema import Check, RosterEdit
 from callboard.core.errors import CallboardError
-from callboard.core.policy_shapes import ASK_WORDS, DEFAULT_CLIENT, DefaultPolicy, Rules
+from callboard.core.policy_shapes import DEFAULT_CLIENT, DefaultPolicy, Rules
+from callboard.core.policy_words import ASK_WORDS
 from callboard.engine.gateway.clients import ClientTokens
 from callboard.engine.policy.approvals import Approval
 from callboard.engine.policy.callers import PERSON, Policies

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 from callboard.core.errors import FIXES, CallboardError
-from callboard.core.policy_shapes import ItemKind
+from callboard.core.policy_words import ItemKind
 from callboard.engine.policy.approvals import Item
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ import msgspec
 from callboard.core.errors import CallboardError
 from callboard.core.names import JOINT
 from callboard.core.policy import ALLOWED, Verdict
-from callboard.core.policy_shapes import ItemKind
+from callboard.core.policy_words import ItemKind
 from callboard.core.protocol import LOGGED, RESOURCE_NOT_FOUND
 from callboard.engine.policy.approvals import Item as ApprovalItem
 from callboard.engine.policy.callers import Caller

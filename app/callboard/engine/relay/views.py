@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from callboard.core.names import WireNames
-from callboard.core.policy_shapes import ItemKind
+from callboard.core.policy_words import ItemKind
 from callboard.engine.policy.callers import Caller
 from callboard.engine.relay.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Catalogue, Item, Kind, renamed
 from callboard.engine.relay.envelope import encode

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from callboard.core.errors import CallboardError
-from callboard.core.policy_shapes import ASK_WORDS, DESTRUCTIVE, UNDECLARED
+from callboard.core.policy_words import ASK_WORDS, DESTRUCTIVE, UNDECLARED
 from callboard.ui.theme import Theme, Token
 
 LINES = 3  # that a list of patterns shows at least
