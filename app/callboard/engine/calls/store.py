@@ -1,6 +1,7 @@
 """Where calls are kept: a file if it can be had, else the last ones in memory until it can."""
 
 import logging
+import math
 import sqlite3
 import threading
 import time
@@ -18,7 +19,7 @@ log = logging.getLogger(__name__)
 
 _BROKEN: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _CHUNK: Final = 5000  # calls deleted in one transaction, so that new ones never wait long
-_VACUUM_PAGES: Final = 1000
+_VACUUM_PAGES: Final = 256  # together, so that new calls never wait long
 _AGE_INTERVAL: Final = 600.0
 
 
@@ -234,7 +235,7 @@ class Store:
         if self._trimming:
             low, high = table.bounds(connection)
             share = (used - self.limits.size * 0.95) / used
-            count = min(max(int((high - low + 1) * share), 100), _CHUNK)
+            count = min(math.ceil((high - low + 1) * share), _CHUNK)
             self._delete_before(connection, min(low + count, high))
             return high - low > 1
         if free > max(16 * MIB, used // 4):

@@ -50,6 +50,9 @@ ON CONFLICT (id) DO UPDATE SET status = excluded.status, duration_ms = excluded.
 _UPSERTS: Final = tuple((count, _upsert_of(count)) for count in (64, 8, 1))
 _TOGETHER: Final = 256 * 1024  # bytes of payload that one statement is given at most, as it holds a copy of them
 
+_PAGE: Final = 16 * 1024  # bytes; each page is written twice, so that large payloads want few of them
+_CHECKPOINT: Final = 4 * 1024 * 1024  # bytes of the journal after which it is worked into the file
+
 
 def connect_file(path: Path, busy: float) -> sqlite3.Connection:
     """Open the log's file for writing, 0600, and make its table if it is new. Raises ``sqlite3.Error``, ``OSError``.
@@ -59,11 +62,13 @@ def connect_file(path: Path, busy: float) -> sqlite3.Connection:
     path.touch(mode=0o600)
     connection = sqlite3.connect(path, timeout=busy, isolation_level=None, check_same_thread=False)
     try:
-        # only an empty file takes this one
+        # only an empty file takes these two
+        connection.execute(f"PRAGMA page_size = {_PAGE}")
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA journal_size_limit = 16777216")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT // _PAGE}")
         prepare(connection)
     except BaseException:
         connection.close()

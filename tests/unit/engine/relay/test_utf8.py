@@ -9,7 +9,7 @@ from callboard.engine.relay.envelope import check_utf8
 
 
 @given(st.binary(max_size=40) | st.text(max_size=20).map(lambda text: text.encode("utf-8", "surrogatepass")))
-def test_utf8_is_told_from_what_is_not_wherever_pieces_end(data: bytes) -> None:
+def test_utf8_is_told_from_what_is_not_whatever_its_size(data: bytes) -> None:
     def is_utf8(check: Any) -> bool:
         try:
             check()
@@ -18,5 +18,5 @@ def test_utf8_is_told_from_what_is_not_wherever_pieces_end(data: bytes) -> None:
         return True
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(envelope, "_PIECE", 4)
+        patch.setattr(envelope, "_LARGE", 4)
         assert is_utf8(lambda: check_utf8(data)) == is_utf8(data.decode)
