@@ -16,6 +16,7 @@ from peers import URL, Ep, Peer, Setup
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / ".venv" / "bin" / "python"
+FOLLOWED = "server,server-removed,tools,log,calls,roster,engine,secrets,questions,policy"  # what the window follows
 TOKEN_KEY = "Y2FsbGJvYXJkLWJlbmNobWFyay1rZXktMzItYnl0ZXM="  # 32 bytes, for this benchmark's folder alone
 
 sys.path.insert(0, str(ROOT / "app"))
@@ -72,7 +73,9 @@ def _read(engine_file):
     try:
         engine = json.loads(engine_file.read_text())
         connection = http.client.HTTPConnection(urlsplit(engine["url"]).netloc, timeout=3600)
-        connection.request("GET", "/api/v1/events", headers={"Authorization": f"Bearer {engine['admin_token']}"})
+        connection.request(
+            "GET", f"/api/v1/events?kinds={FOLLOWED}", headers={"Authorization": f"Bearer {engine['admin_token']}"}
+        )
         answer = connection.getresponse()
         while answer.read1(65536):
             pass

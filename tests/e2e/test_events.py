@@ -16,6 +16,7 @@ import pytest
 
 from callboard.api.client import EngineClient
 from callboard.api.schema import Event
+from callboard.core.errors import CallboardError
 from tests.support.engine import EngineProcess, entry
 from tests.support.processes import odd_server
 
@@ -81,6 +82,37 @@ async def test_from_now_on_begins_with_a_reset(engine: EngineProcess) -> None:
         await events.aclose()  # type: ignore[attr-defined]
     assert "before" not in lines_of(heard)
     assert all(event.seq > first.seq for event in heard)
+
+
+async def test_a_reader_may_want_some_kinds_alone(engine: EngineProcess) -> None:
+    async with (
+        EngineClient(engine.client.address) as reader,
+        contextlib.aclosing(reader.events(0, ["log"])) as lines,
+        contextlib.aclosing(reader.events(0, ["call-events", "log"])) as both,
+        asyncio.timeout(60),
+    ):
+        await say(engine, "one", "two")
+        kinds = set()
+        for events in (lines, both):
+            found = [event async for event in _up_to_line(events, "two")]
+            assert lines_of(found)[-2:] == ["one", "two"]
+            kinds |= {event.kind for event in found}
+            if events is lines:
+                assert kinds == {"log"}
+    assert kinds == {"log", "call-events"}
+
+
+async def _up_to_line(events: AsyncIterator[Event], text: str) -> AsyncIterator[Event]:
+    async for event in events:
+        yield event
+        if text in lines_of([event]):
+            return
+
+
+async def test_a_kind_that_does_not_exist_is_refused(engine: EngineProcess) -> None:
+    with pytest.raises(CallboardError) as caught:
+        await anext(engine.client.events(0, ["colls"]))  # type: ignore[list-item]
+    assert caught.value.code == "bad-request"
 
 
 async def test_lists_known_from_the_last_run_are_told_as_such_until_they_are_read(

@@ -6,7 +6,7 @@ cannot be reached, otherwise the code that the engine answered.
 """
 
 import contextlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -26,6 +26,7 @@ from callboard.api.schema import (
     EngineView,
     EntryEdit,
     Event,
+    EventKind,
     FiguresView,
     HealthView,
     LogPage,
@@ -311,16 +312,21 @@ class EngineClient(EngineConnection):
     # events
 
     async def events(
-        self, after: int = -1, *, opened: Callable[[], None] | None = None, asks: bool = False
+        self,
+        after: int = -1,
+        kinds: Iterable[EventKind] = (),
+        *,
+        opened: Callable[[], None] | None = None,
+        asks: bool = False,
     ) -> AsyncGenerator[Event, None]:
         """The event stream from sequence number ``after`` on (-1: from now on, beginning with a "reset").
 
         Ends when the engine closes it; raises ``engine-unreachable`` when the connection breaks. The caller
-        connects again with the last ``seq`` it saw; an event of kind "reset" tells that some were missed.
-        ``opened`` is called once the engine has accepted, also when no event comes yet. With ``asks`` the engine
-        counts on the caller to show questions to the person.
+        connects again with the last ``seq`` it saw; an event of kind "reset" tells that some were missed. With
+        ``kinds`` no others come. ``opened`` is called once the engine has accepted, also when no event comes yet. With
+        ``asks`` the engine counts on the caller to show questions to the person.
         """
-        path = f"/events?after={after}" + ("&asks=1" if asks else "")
+        path = f"/events?after={after}&kinds={','.join(kinds)}" + ("&asks=1" if asks else "")
         async with contextlib.aclosing(self._lines(path, opened=opened)) as lines:
             async for line in lines:
                 yield _event.decode(line)

@@ -1,14 +1,16 @@
 """Shapes of the control API's queries (`?after=5&limit=10`), every field optional; see :mod:`callboard.api.schema`."""
 
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 
 from msgspec import Meta
 
-from callboard.api.schema import View
+from callboard.api.schema import EventKind, View
 
 _LARGEST: Final = 2**53 - 1  # what every JSON reader keeps exactly
 Count = Annotated[int, Meta(ge=0, le=_LARGEST)]
 _Place = Annotated[int, Meta(ge=-_LARGEST, le=_LARGEST)]
+_KIND: Final = f"({'|'.join(get_args(EventKind))})"
+_Kinds = Annotated[str, Meta(pattern=f"^({_KIND}(,{_KIND})*)?$")]
 
 
 class ServersQuery(View, frozen=True, kw_only=True):
@@ -28,6 +30,7 @@ class EventsQuery(View, frozen=True, kw_only=True):
 
     after: _Place = -1
     asks: bool = False  # whoever reads shows the questions to the person (GET /policy/questions)
+    kinds: _Kinds = ""  # those that are wanted, with commas between them; all if empty, and "reset" in any case
 
 
 class LogQuery(View, frozen=True, kw_only=True):

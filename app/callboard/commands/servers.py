@@ -80,7 +80,7 @@ async def tail(client: EngineClient, options: Namespace, terminal: Terminal) -> 
     if not options.follow:
         return 0
     # From the oldest event still kept on: what was said between the page and the stream is in it.
-    async for event in client.events(0):
+    async for event in client.events(0, ["log", "server-removed"]):
         lines: list[LogLine] = []
         if event.kind == "log" and event.data["server"] == options.server:
             lines = msgspec.convert(event.data["lines"], _lines)

@@ -5,6 +5,7 @@ is gone, is told so by an event of kind "reset", and reads everything anew.
 """
 
 import asyncio
+import contextlib
 import time
 from collections import deque
 from collections.abc import AsyncGenerator
@@ -50,29 +51,36 @@ class Bus:
             self._wake.set()
             self._wake = asyncio.Event()
 
-    async def read(self, after: int, *, pause: float = 15.0) -> AsyncGenerator[list[Event], None]:
-        """Batches of events after a number (negative: from now on); an empty one after ``pause`` seconds."""
+    async def read(
+        self, after: int, kinds: frozenset[str] | None = None, *, pause: float = 15.0
+    ) -> AsyncGenerator[list[Event], None]:
+        """Batches of events after a number (negative: from now on); an empty one after ``pause`` seconds without any.
+
+        With ``kinds`` the others are left out, but for "reset".
+        """
         self._listeners += 1
+        loop = asyncio.get_running_loop()
         try:
             if after < 0 or after > self._last:
                 # a number of another engine's life means that everything must be read anew
                 yield [Event(seq=self._last, at=time.time(), kind="reset", data={})]
                 after = self._last
+            quiet_until = loop.time() + pause
             while not self._closed:
                 batch = self._after(after)
                 if batch is None:
-                    after = self._last
-                    yield [Event(seq=after, at=time.time(), kind="reset", data={})]
-                elif batch:
-                    after = batch[-1].seq
-                    yield batch
-                else:
+                    batch = [Event(seq=self._last, at=time.time(), kind="reset", data={})]
+                elif not batch:
                     wake = self._wake
-                    try:
-                        async with asyncio.timeout(pause):
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout_at(quiet_until):
                             await wake.wait()
-                    except TimeoutError:
-                        yield []
+                if batch:
+                    after = batch[-1].seq
+                wanted = [event for event in batch if kinds is None or event.kind in kinds or event.kind == "reset"]
+                if wanted or loop.time() >= quiet_until:
+                    yield wanted
+                    quiet_until = loop.time() + pause
         finally:
             self._listeners -= 1
 

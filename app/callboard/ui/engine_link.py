@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import msgspec
 import shiboken6
@@ -15,7 +15,7 @@ from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
 
 from callboard.api.client import EngineClient
 from callboard.api.policy_schema import QuestionView
-from callboard.api.schema import CallView, EngineView, Event, LogLine, RosterView, SecretsView, ServerView
+from callboard.api.schema import CallView, EngineView, Event, EventKind, LogLine, RosterView, SecretsView, ServerView
 from callboard.core.errors import CallboardError
 from callboard.core.health import PRIMARY_ACTION, SEVERITY, State
 from callboard.system.engine_file import EngineAddress, read_engine_file
@@ -28,6 +28,7 @@ RECENT_CALLS = 50
 FIRST_DELAY = 0.05  # seconds between attempts, for the first QUICK_ATTEMPTS; then doubled up to LAST_DELAY
 QUICK_ATTEMPTS = 100
 LAST_DELAY = 2.0
+FOLLOWED: tuple[EventKind, ...] = tuple(kind for kind in get_args(EventKind) if kind != "call-events")
 T = TypeVar("T")
 
 
@@ -164,7 +165,7 @@ class EngineLink(QObject):
         after = self._seq if address == self._address else -1
         opened = asyncio.Event()
         async with EngineClient(address) as client:
-            events = client.events(after, opened=opened.set, asks=True)
+            events = client.events(after, FOLLOWED, opened=opened.set, asks=True)
             first = asyncio.ensure_future(anext(events, None))
             try:
                 await _first_of(first, opened)
