@@ -47,6 +47,7 @@ _ADDRESS = re.compile(
     r"(?P<start>\b[a-z][a-z0-9+.-]{1,30}://)(?P<user>[^/\s?#@\"'<>]*@)?(?P<place>[^\s?#\"'<>]*)(?P<rest>[?#][^\s\"'<>]+)?",
     re.I,
 )
+_ANY_STEM = re.compile("|".join(_STEMS).encode())
 _is_secret_name = functools.lru_cache(maxsize=2048)(is_secret_name)
 
 
@@ -60,16 +61,15 @@ class Redactor:
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._forms = sorted({form for value in values for form in _forms(value)}, key=lambda form: (-len(form), form))
         self._encoded = [form.encode("utf-8", "surrogatepass") for form in self._forms]
-        self._shortest = min(map(len, self._forms), default=0)
+        self._any_encoded = _any_of(self._encoded)
 
     def data(self, payload: bytes) -> bytes:
-        """``payload`` (JSON, or any text) with its secrets masked.
+        """``payload`` (JSON, or any text) with its secrets masked; best for short ones, see :meth:`known`.
 
         JSON stays JSON, unless a secret happens to be spelled like part of an escape sequence.
         """
-        known = len(payload) >= self._shortest and any(form in payload for form in self._encoded)
-        lowered = payload.lower()
-        if not known and b"@" not in payload and not _names_secrets(lowered):
+        known = self._any_encoded is not None and self._any_encoded.search(payload) is not None
+        if not known and b"@" not in payload and _ANY_STEM.search(payload.lower()) is None:
             return payload
         text = payload.decode("utf-8", "surrogateescape")
         masked = self._mask(text)
@@ -89,7 +89,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """``text`` (a log line, an error) with its secrets masked."""
-        known = len(text) >= self._shortest and any(form in text for form in self._forms)
+        known = any(form in text for form in self._forms)
         lowered = text.lower()
         if not known and "@" not in text and not any(stem in lowered for stem in _STEMS):
             return text
@@ -124,20 +124,9 @@ def _masked_address(match: re.Match[str]) -> str:
     return match["start"] + user + match["place"] + rest
 
 
-def _names_secrets(lowered: bytes) -> bool:
-    """Whether any of ``_STEMS`` stands in ``lowered``; written out, as it is asked twice for every call."""
-    return (
-        b"token" in lowered
-        or b"secret" in lowered
-        or b"passw" in lowered
-        or b"passphrase" in lowered
-        or b"pwd" in lowered
-        or b"key" in lowered
-        or b"credential" in lowered
-        or b"authorization" in lowered
-        or b"cookie" in lowered
-        or b"bearer" in lowered
-    )
+def _any_of(forms: list[bytes]) -> re.Pattern[bytes] | None:
+    """What finds any of these in a short payload: much quicker there than to look for one after the other."""
+    return re.compile(b"|".join(map(re.escape, forms))) if forms else None
 
 
 def _replace(text: str, form: str) -> str:

@@ -11,7 +11,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 
 from callboard.core.errors import CallboardError
 from callboard.engine.gateway.app import HEALTH_PATH, GatewayApp
-from callboard.engine.gateway.http import WHOLE, App, HttpScope, Message, Reply, error_reply
+from callboard.engine.gateway.http import JSON, WHOLE, App, HttpScope, Message, Reply, error_reply
 from callboard.engine.gateway.mcp import Begun
 
 if TYPE_CHECKING:
@@ -199,8 +199,14 @@ class Cycle:
 
 def head_bytes(status: int, headers: Iterable[tuple[bytes, bytes]], length: bytes, *, keep_alive: bool) -> bytes:
     """Status line and headers. Names and values are the gateway's own and are not looked at again."""
+    if keep_alive and status == HTTPStatus.OK and headers == _JSON_ALONE:  # as of most answers
+        return b"%b%b\r\n" % (_JSON_HEAD, length)
     lines = [_STATUS_LINES[status]]
     for name, value in headers:
         lines += (name, b": ", value, b"\r\n")
     lines += (length, b"\r\n" if keep_alive else b"connection: close\r\n\r\n")
     return b"".join(lines)
+
+
+_JSON_ALONE: Final = (JSON,)
+_JSON_HEAD: Final = head_bytes(200, [JSON], b"", keep_alive=True).removesuffix(b"\r\n")

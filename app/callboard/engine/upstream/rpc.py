@@ -173,6 +173,8 @@ class RpcConnection:
         self.notify("notifications/cancelled", {"requestId": raw_json(number), "reason": raw_json(reason)})
 
     def _with_meta(self, params: Params, token: int | None) -> Params:
+        if token is not None and "_meta" not in params and not self.info.modern:  # as of most calls
+            return params | {"_meta": Raw(b'{"progressToken":%d}' % token)}
         meta = decode_params(params.get("_meta", Raw(b"")))
         if self.info.modern:
             meta = self._own_meta | meta
