@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 _BROKEN: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _CHUNK: Final = 5000  # calls deleted in one transaction, so that new ones never wait long
 _VACUUM_PAGES: Final = 256  # together, so that new calls never wait long
+_ROW_BYTES: Final = 150  # of a call without its payloads
 _AGE_INTERVAL: Final = 600.0
 
 
@@ -49,6 +50,7 @@ class Store:
         self._connection: sqlite3.Connection | None = None
         self._retry_at = 0.0
         self._next_age_check = 0.0
+        self._unseen = math.inf  # bytes, about, that were written since the file's size was looked at
         self._trimming = False
         self._trimmed_to = 0
         self._logged: set[str] = set()
@@ -74,6 +76,7 @@ class Store:
         """Keep calls, or the outcome of calls that are kept already."""
         if self._trimmed_to:
             rows = [row for row in rows if row.id >= self._trimmed_to]
+        self._unseen += _ROW_BYTES * len(rows) + table.payload_bytes(rows)
         if self._in_memory and time.monotonic() >= self._retry_at:
             self._return_to_file()
         try:
@@ -229,6 +232,8 @@ class Store:
     # retention
 
     def _trim_size(self, connection: sqlite3.Connection) -> bool:
+        if self._unseen < self.limits.size / 100:
+            return False
         used, free = table.used_bytes(connection)
         bound = self.limits.size * (0.95 if self._trimming else 1.0)
         self._trimming = used > bound
@@ -241,6 +246,7 @@ class Store:
         if free > max(16 * MIB, used // 4):
             connection.execute(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})").fetchall()
             return True
+        self._unseen = 0
         return False
 
     def _trim_age(self, connection: sqlite3.Connection) -> bool:

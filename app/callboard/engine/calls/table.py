@@ -1,10 +1,10 @@
 """The one table of the call log, in SQL. Functions here work on any connection and know no policy."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from callboard.engine.calls.record import Row
 
@@ -45,11 +45,10 @@ ON CONFLICT (id) DO UPDATE SET status = excluded.status, duration_ms = excluded.
 """
 
 
-# After each statement the thread must win Python's lock again, against the loop that serves calls: many calls in one
-# statement disturb the loop less. By their number, the largest first; 64 calls take 960 of SQLite's 999 variables.
-_UPSERTS: Final = tuple((count, _upsert_of(count)) for count in (64, 8, 1))
+# At each statement the thread must win Python's lock again and again, against the loop that serves calls, which is
+# disturbed each time: many calls in one statement, the largest first. SQLite takes 32,766 variables.
+_UPSERTS: Final = tuple((count, _upsert_of(count)) for count in (256, 64, 16, 4, 1))
 _TOGETHER: Final = 256 * 1024  # bytes of payload that one statement is given at most, as it holds a copy of them
-
 _PAGE: Final = 16 * 1024  # bytes; each page is written twice, so that large payloads want few of them
 _CHECKPOINT: Final = 4 * 1024 * 1024  # bytes of the journal after which it is worked into the file
 
@@ -105,21 +104,35 @@ class NewerVersionError(sqlite3.DatabaseError):
 
 def upsert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
     """Write calls in one transaction; a call that stands there already gets its outcome."""
-    payload = sum(len(row.arguments or b"") + len(row.result or b"") for row in rows)
+    parts = list(_statements(rows))
+    if len(parts) == 1:
+        connection.execute(*parts[0])
+        return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        done = 0
-        for count, statement in _UPSERTS:
-            if count > 1 and payload * count > _TOGETHER * len(rows):
-                continue
-            while done + count <= len(rows):
-                connection.execute(statement, [*chain.from_iterable(rows[done : done + count])])
-                done += count
+        for statement, values in parts:
+            connection.execute(statement, values)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _statements(rows: Sequence[Row]) -> Iterator[tuple[str, list[Any]]]:
+    payload = payload_bytes(rows)
+    done = 0
+    for count, statement in _UPSERTS:
+        if count > 1 and payload * count > _TOGETHER * len(rows):
+            continue
+        while done + count <= len(rows):
+            yield statement, [*chain.from_iterable(rows[done : done + count])]
+            done += count
+
+
+def payload_bytes(rows: Sequence[Row]) -> int:
+    """What is kept of arguments and results, together."""
+    return sum([len(row.arguments or b"") + len(row.result or b"") for row in rows])
 
 
 def end_running(connection: sqlite3.Connection) -> None:
