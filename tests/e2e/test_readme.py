@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from callboard import cli
+from callboard.commands.command_line import USAGE
 from callboard.core.backoff import LONGEST, LONGEST_WHEN_FAILED
 from callboard.core.health import PRIMARY_ACTION, State
 from callboard.core.policy import Policy
@@ -141,7 +142,7 @@ def test_the_roster_s_example_is_right() -> None:
 
 def test_the_exit_codes_are_those_of_the_program() -> None:
     told = {int(code) for code, _ in table_after("exit code")}
-    assert told == {cli.OK, cli.FAILED, cli.USAGE, cli.NO_ENGINE, cli.NOT_FOUND, cli.INTERRUPTED}
+    assert told == {cli.OK, cli.FAILED, USAGE, cli.NO_ENGINE, cli.NOT_FOUND, cli.INTERRUPTED}
 
 
 def test_every_state_is_explained() -> None:

@@ -112,6 +112,6 @@ def test_file_of_a_killed_engine_means_no_engine(capsys: pytest.CaptureFixture[s
 
 
 def test_start_up_loads_nothing_heavy() -> None:
-    script = "import sys; from callboard.cli import build_parser; build_parser(); print(*sys.modules)"
+    script = "import sys; from callboard.commands.command_line import build_parser; build_parser(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert {"asyncio", "msgspec", "httpx2", "PySide6", "fastmcp", "pydantic", "ssl"}.isdisjoint(loaded)
