@@ -53,4 +53,4 @@ class Offers:
 
     async def _read(self, name: str) -> None:
         self._entry_of(name)
-        await self._relay.first_read(name, FIRST_READ)
+        await self._relay.first_lists.settled(name, FIRST_READ)

@@ -14,10 +14,10 @@ from callboard.core.errors import CallboardError
 from callboard.core.names import JOINT
 from callboard.core.policy import ALLOWED, Verdict
 from callboard.core.policy_words import ItemKind
-from callboard.core.protocol import LOGGED, RESOURCE_NOT_FOUND
+from callboard.core.protocol import RESOURCE_NOT_FOUND
 from callboard.engine.policy.approvals import Item as ApprovalItem
 from callboard.engine.policy.callers import Caller
-from callboard.engine.relay.envelope import Raw, notification_bytes, raw_json
+from callboard.engine.relay.envelope import notification_bytes, raw_json
 from callboard.engine.relay.errors import RpcError, failure, invalid
 from callboard.engine.relay.exchange import Exchange
 from callboard.engine.relay.router import OF_A_TASK, Reference, text_member
@@ -151,17 +151,6 @@ class Gate:
         task = self._asking.pop(exchange, None)
         if task is not None:
             task.cancel()
-
-    def note(self, exchange: Exchange, server: str, own: str, verdict: Verdict) -> None:
-        """Keep a denied call in the call log, with the reason that the client is not told."""
-        if exchange.method in LOGGED:
-            log, arguments = self._relay.call_log, exchange.params.get("arguments", Raw(b""))
-            record, exchange.record = exchange.record, None
-            if record is None:
-                record = log.begin(exchange.client, server, exchange.method, own, memoryview(arguments))
-                if self._relay.tracing is not None:
-                    self._relay.tracing.begin(exchange, record, exchange.params)
-            log.end(record, "failed", None, f"Denied: {own} {verdict.reason}", "policy-denied")
 
 
 def denied(caller: Caller) -> CallboardError:

@@ -16,14 +16,13 @@ from typing import Any, Protocol
 from callboard.core.errors import CallboardError
 from callboard.core.mcp_headers import value_at
 from callboard.core.policy import ALLOWED
-from callboard.core.protocol import LOGGED
 from callboard.core.result_bound import bounded_result
 from callboard.engine.calls.log import CallLog
-from callboard.engine.calls.record import error_said, says_error
 from callboard.engine.policy.approvals import Approvals
 from callboard.engine.policy.callers import Caller, Policies
 from callboard.engine.policy.questions import Questions
 from callboard.engine.relay.bridge import to_modern_client
+from callboard.engine.relay.call_notes import CallNotes
 from callboard.engine.relay.callers import name_caller
 from callboard.engine.relay.catalogue import (
     BY_METHOD,
@@ -37,6 +36,7 @@ from callboard.engine.relay.delivery import Delivery
 from callboard.engine.relay.envelope import Raw, decode_json, raw_json
 from callboard.engine.relay.errors import RpcError, foreign_state
 from callboard.engine.relay.exchange import Exchange, Watch
+from callboard.engine.relay.first_lists import FirstLists
 from callboard.engine.relay.gate import Gate
 from callboard.engine.relay.link import ServerLink
 from callboard.engine.relay.listeners import Listeners
@@ -50,13 +50,11 @@ from callboard.engine.relay.task_owners import TaskOwners
 from callboard.engine.relay.views import View, Views, list_result
 from callboard.engine.tasks import spawn
 from callboard.engine.telemetry.tracing import Tracing
-from callboard.engine.upstream.answers import error_text, error_type
 from callboard.engine.upstream.base import Answer, Params, Upstream
 
 log = logging.getLogger(__name__)
 
 GREET_SECONDS = 10.0  # clients wait for twenty and more
-READ_SECONDS = 3.0  # for which a request waits for lists that are being read for the first time
 
 
 class Servers(PrivateServers, Protocol):
@@ -119,6 +117,8 @@ class Relay:
         self._views = Views(self.catalogue, lambda: self.links, lambda server, tool: servers.exposed(server, tool))
         self._on_noise = on_noise
         self.notices = Notices(self)
+        self.notes = CallNotes(self)
+        self.first_lists = FirstLists(self)
 
     # servers
 
@@ -191,13 +191,13 @@ class Relay:
 
     def answer_list(self, scope: str, exchange: Exchange, session: Session | None = None) -> None:
         """Answer a request for a list from memory, once what is on its way for the first time has come."""
-        if self.unread(scope):
+        if self.first_lists.missing(scope):
             spawn(self._list_when_read(scope, exchange, session), name="wait for lists")
         else:
             self._list(scope, exchange, session)
 
     async def _list_when_read(self, scope: str, exchange: Exchange, session: Session | None) -> None:
-        await self.read(scope)
+        await self.first_lists.read(scope)
         self._list(scope, exchange, session)
 
     def _list(self, scope: str, exchange: Exchange, session: Session | None) -> None:
@@ -228,7 +228,7 @@ class Relay:
                 raise foreign_state()
             verdict = self.gate.verdict(caller, method, link.name, params, shown)
         except RpcError as error:
-            if not waited and self.unread(scope):
+            if not waited and self.first_lists.missing(scope):
                 spawn(self._submit_when_read(scope, exchange, session), name="wait for lists")
                 return
             self._refuse(exchange, self.gate.refusal(caller, scope, method, exchange.params, error))
@@ -238,17 +238,17 @@ class Relay:
                 spawn(self._submit_when_known(link.name, scope, exchange, session), name=f"wait for {link.name}")
                 return
             if verdict.effect == "deny":
-                self.gate.note(exchange, link.name, shown, verdict)
+                self.notes.denied(exchange, link.name, shown, verdict)
                 self._refuse(exchange, self.gate.refusal(caller, scope, method, exchange.params))
                 return
             if not self.gate.is_agreed(exchange, link.name, shown):
-                self._log_begin(exchange, link.name, params, shown)
+                self.notes.begin(exchange, link.name, params, shown)
                 proceed = partial(self.submit, scope, exchange, session)
                 self.gate.ask(exchange, link.name, shown, verdict, proceed)
                 return
         by_definition = method == "tools/call" and caller.decides_by_definition
         if by_definition and not looked and not self.catalogue.is_current(link.name):
-            self._log_begin(exchange, link.name, params, shown)
+            self.notes.begin(exchange, link.name, params, shown)
             self._limit(exchange, link.name)
             spawn(self._submit_when_current(link.name, scope, exchange, session), name=f"look at {link.name}")
             return
@@ -278,33 +278,8 @@ class Relay:
         self.gate.check(exchange.caller, scope, "resources/subscribe", link.name, params, own)
         return link, own
 
-    def unread(self, scope: str) -> list[str]:
-        """The servers of a scope of which nothing is known yet, though it is on its way.
-
-        On the aggregate only those that are connected and being read, so that one that is slow to start delays nobody.
-        """
-        if scope:
-            return [] if self.catalogue.known(scope) or scope not in self.links else [scope]
-        return [name for name in self.links if self.catalogue.is_reading(name) and not self.catalogue.known(name)]
-
-    async def read(self, scope: str) -> None:
-        """Return once nothing of a scope is unread, or after some seconds."""
-        with contextlib.suppress(TimeoutError, CallboardError):
-            async with asyncio.timeout(READ_SECONDS):
-                if scope:
-                    await self.servers.upstream(scope)
-                for name in self.unread(scope):
-                    await self.catalogue.settled(name)
-
-    async def first_read(self, server: str, seconds: float) -> None:
-        """Return once a first reading of its lists, if one runs, has ended, or after ``seconds``. Starts nothing."""
-        if self.catalogue.is_reading(server) and not self.catalogue.known(server):
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self.catalogue.settled(server)
-
     async def _submit_when_read(self, scope: str, exchange: Exchange, session: Session | None) -> None:
-        await self.read(scope)
+        await self.first_lists.read(scope)
         if not exchange.done:
             self.submit(scope, exchange, session, waited=True)
 
@@ -315,7 +290,7 @@ class Relay:
         except CallboardError as error:
             exchange.fail(error)
             return
-        await self.first_read(server, READ_SECONDS)
+        await self.first_lists.settled(server)
         if not exchange.done:
             self.submit(scope, exchange, session, waited=True)
 
@@ -350,7 +325,7 @@ class Relay:
     def _begin(self, exchange: Exchange, link: ServerLink, params: Params, shown: str) -> None:
         exchange.link = link
         self._limit(exchange, link.name)
-        self._log_begin(exchange, link.name, params, shown)
+        self.notes.begin(exchange, link.name, params, shown)
         self.servers.touch(link.name)
 
     def _limit(self, exchange: Exchange, server: str) -> None:
@@ -361,15 +336,6 @@ class Relay:
             exchange.deadline = now + limit
             exchange.expires = now + 10 * limit
 
-    def _log_begin(self, exchange: Exchange, server: str, params: Params, shown: str) -> None:
-        if exchange.method in LOGGED and exchange.record is None:
-            arguments = params.get("arguments", _NONE)
-            record = exchange.record = self.call_log.begin(
-                exchange.client, server, exchange.method, shown, memoryview(arguments)
-            )
-            if self.tracing is not None:
-                self.tracing.begin(exchange, record, params)
-
     def done(self, exchange: Exchange) -> None:
         """An exchange has its last answer: the end in the log, the next client's turn. Called by the exchange."""
         self.watch.discard(exchange)
@@ -379,27 +345,14 @@ class Relay:
         if link is not None:
             link.finished(exchange)
             self.servers.touch(link.name)
-        record, exchange.record = exchange.record, None
-        if record is None:
-            return
-        answer = exchange.last_answer
-        if exchange.cancelled or answer is None:
-            self.call_log.end(record, "cancelled", error_type="call-cancelled")
-        elif answer.error is not None:
-            self.call_log.end(record, "failed", memoryview(answer.error), error_text(answer), error_type(answer))
-        else:
-            result = memoryview(answer.result or b"")
-            if exchange.method == "tools/call" and says_error(result):
-                self.call_log.end(record, "failed", result, error_said(result), "tool_error")
-            else:
-                self.call_log.end(record, "completed", result)
-            self._bound(exchange, answer)
-        exchange.kept = record.kept
+        if exchange.record is not None:
+            self.notes.end(exchange)
+            self._bound(exchange)
 
-    def _bound(self, exchange: Exchange, answer: Answer) -> None:
+    def _bound(self, exchange: Exchange) -> None:
         """Cut the text that the client gets at its bound; the log has taken what it keeps of the whole."""
-        limit = exchange.caller.max_result_chars
-        if limit and len(answer.result or b"") > limit:
+        limit, answer = exchange.caller.max_result_chars, exchange.last_answer
+        if limit and answer is not None and len(answer.result or b"") > limit:
             exchange.replace_answer(Answer(result=bounded_result(bytes(answer.result or b""), limit)))
 
     def argument_headers(self, scope: str, caller: Caller, params: Params) -> dict[str, Any]:
@@ -484,6 +437,3 @@ class Relay:
         self.notices.close()
         await self.private.close()
         await self.catalogue.close()
-
-
-_NONE = Raw(b"")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from callboard.core.launch import LocalLaunch
-from callboard.engine.relay import relay as relay_module
+from callboard.engine.relay import first_lists
 from callboard.engine.relay.link import ServerLink
 from callboard.engine.upstream.base import Answer, Params
 from callboard.engine.upstream.stdio import StdioUpstream
@@ -58,7 +58,7 @@ async def test_the_first_list_and_the_first_call_are_whole(tmp_path: Path, era: 
 
 
 async def test_a_server_that_starts_delays_no_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relay_module, "READ_SECONDS", 600.0)
+    monkeypatch.setattr(first_lists, "READ_SECONDS", 600.0)
     async with gateway(tmp_path, "old", "starting") as front:
         await front.start_fixture("old", "legacy")
         async with front.legacy() as client:
