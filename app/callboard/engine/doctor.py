@@ -32,7 +32,7 @@ async def examine(engine: "Engine", table: "ServerTable", server: str) -> list[C
         checks += await engine.storage.checks()
     checks += _roster_checks(engine)
     await engine.secrets.look()
-    secrets = await engine.secrets_view()
+    secrets = await engine.secret_desk.view()
     place = f"the keyring ({secrets.backend})" if secrets.kind == "keyring" else secrets.backend
     checks.append(
         Check(name="secrets", status="warn", message=secrets.problem, fix=secrets.fix)

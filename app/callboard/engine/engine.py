@@ -9,7 +9,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +25,11 @@ from callboard.api.schema import (
     Notice,
     RosterEdit,
     RosterView,
-    SecretsView,
     ServerView,
     ShippedView,
     Validation,
 )
 from callboard.clients.snippets import load_clients
-from callboard.core.errors import FIXES
 from callboard.engine import tasks
 from callboard.engine.agent_servers import AgentServers
 from callboard.engine.announcement import Announcement
@@ -65,11 +63,12 @@ from callboard.engine.registry.bundles import Bundles
 from callboard.engine.registry.registry import Registry
 from callboard.engine.relay.relay import Relay
 from callboard.engine.roster_file import RosterFile
+from callboard.engine.secrets.desk import SecretDesk
 from callboard.engine.secrets.store import SecretStore
 from callboard.engine.server_table import ServerTable
 from callboard.engine.shipped import ShippedServers
 from callboard.engine.storage.opening import open_storage
-from callboard.engine.storage.setting import share_conversations
+from callboard.engine.storage.setting import setting_notices, share_conversations
 from callboard.engine.telemetry.telemetry import Telemetry
 from callboard.system.engine_file import EngineAddress
 from callboard.system.paths import Paths
@@ -100,7 +99,7 @@ class Engine:
         self._tokens = ClientTokens(paths.clients_file, clients.ids, lambda: self._access.forget())
         self._masking = masking
         self.output = OutputLog(paths.logs, self._publisher.lines, on_problem=self._publisher.engine_changed)
-        self.secrets = SecretStore(paths.state, on_change=self._on_secrets)
+        self.secrets = SecretStore(paths.state, on_change=lambda: self.secret_desk.publish())
         self.roster_file = RosterFile(paths.roster, resource("starter-roster.yaml"), self._on_roster)
         self._editor = RosterEditor(self.roster_file, self.secrets)
         self._environment = Environment(os.environ, Path.home())
@@ -136,6 +135,7 @@ class Engine:
             on_change=self._publisher.server_changed,
         )
         self.sign_ins = self._table.sign_ins
+        self.secret_desk = SecretDesk(self.secrets, self._table, self.telemetry, self.bus)
         self.clients = ClientDesk(clients, self._tokens, self._table.entry, lambda: self.url)
         self._approvals = Approvals(paths.state / "approvals.json", self._on_approvals)
         self.policies = Policies(self._approvals)
@@ -313,20 +313,8 @@ class Engine:
             is_open=self._access.open,
             control_is_remote=control_is_remote,
         )
-        if self.roster_file.roster.settings.storage != self._storage_setting:
-            notices.append(
-                Notice(
-                    code="storage-changed",
-                    message="The roster's setting storage was changed; the one before is still in force.",
-                    fix=FIXES["storage-changed"],
-                )
-            )
-        if self._tokens.problem:
-            notices.append(Notice(code="tokens-unsaved", message=self._tokens.problem, fix=FIXES["tokens-unsaved"]))
-        if self.output.problem:
-            message = f"The servers' logs cannot be written ({self.output.problem}): they are kept in memory only."
-            notices.append(Notice(code="logs-unwritable", message=message, fix=FIXES["logs-unwritable"]))
-        return notices + self.call_log.notices + self.telemetry.notices
+        notices += setting_notices(self._storage_setting, self.roster_file.roster.settings.storage)
+        return notices + self._tokens.notices + self.output.notices + self.call_log.notices + self.telemetry.notices
 
     def network(self, *, online: bool) -> None:
         """The window's system says that this computer has, or has lost, its network, or got another one."""
@@ -385,7 +373,7 @@ class Engine:
         )
         return msgspec.structs.replace(detail, arguments=arguments, result=result)
 
-    # the roster and secrets
+    # the roster
 
     def roster_view(self) -> RosterView:
         """The roster in force."""
@@ -405,7 +393,7 @@ class Engine:
         """Store the secrets, then the entry."""
         saved = await self._editor.save(name, edit)
         if edit.secrets:
-            self._secrets_changed(edit.secrets)
+            self.secret_desk.stored(edit.secrets)
         return saved
 
     async def remove_entry(self, name: str, revision: str) -> RosterEdit:
@@ -420,28 +408,7 @@ class Engine:
         """Take back a change."""
         return await self.roster_file.undo(token)
 
-    async def secrets_view(self) -> SecretsView:
-        """The secret store, the names in use and who uses them."""
-        users = self._table.secret_users()
-        for name, more in self.telemetry.secret_users().items():
-            users[name] = users.get(name, []) + more
-        return await self.secrets.view(users)
-
-    async def set_secret(self, name: str, value: str) -> None:
-        """Store a secret; servers that waited for it start."""
-        await self.secrets.set(name, value)
-        self._secrets_changed([name])
-
-    async def delete_secret(self, name: str) -> None:
-        """Forget a secret."""
-        await self.secrets.delete(name)
-        self.sign_ins.secret_gone(name)
-
     # what happens inside
-
-    def _secrets_changed(self, names: Iterable[str]) -> None:
-        self._table.secrets_changed(names)
-        self.telemetry.secrets_changed(names)
 
     def _on_roster(self) -> None:
         roster = self.roster_file.roster
@@ -475,12 +442,6 @@ class Engine:
 
     def _registry_place(self) -> str:
         return self.roster_file.roster.settings.registry.url
-
-    def _on_secrets(self) -> None:
-        tasks.spawn(self._publish_secrets(), name="tell of the secrets")
-
-    async def _publish_secrets(self) -> None:
-        self.bus.publish("secrets", await self.secrets_view())
 
     def _on_approvals(self) -> None:
         self.policies.forget()

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
-from callboard.api.schema import LogLine, LogPage, LogStream
+from callboard.api.schema import LogLine, LogPage, LogStream, Notice
+from callboard.core.errors import FIXES
 from callboard.core.log_level import guess_level
 from callboard.engine.output_files import LogFiles, written
 from callboard.engine.output_text import LineReader, neutralise
@@ -37,7 +38,7 @@ class OutputLog:
         on_problem: Callable[[], None] = lambda: None,
     ) -> None:
         """``redact`` is for all servers that :meth:`set_redact` gave none of their own; text may be many lines.
-        ``on_problem`` hears, on the loop, that :attr:`problem` has changed.
+        ``on_problem`` hears, on the loop, that :attr:`notices` have changed.
         """
         self.files = LogFiles(folder, self._problem_changed)
         self._on_problem = on_problem
@@ -50,9 +51,12 @@ class OutputLog:
         self._closing = self._closed = False
 
     @property
-    def problem(self) -> str:
-        """Why the files cannot be written now, empty if they can."""
-        return self.files.problem
+    def notices(self) -> list[Notice]:
+        """What a person should know: that the files cannot be written now."""
+        if not self.files.problem:
+            return []
+        message = f"The servers' logs cannot be written ({self.files.problem}): they are kept in memory only."
+        return [Notice(code="logs-unwritable", message=message, fix=FIXES["logs-unwritable"])]
 
     def set_redact(self, server: str, redact: Callable[[str], str]) -> None:
         """From now on the server's output passes through ``redact`` before it is stored."""

@@ -304,18 +304,17 @@ async def test_what_cannot_be_written_is_still_shown(tmp_path: Path, heard: Hear
 async def test_that_the_files_cannot_be_written_is_told_and_taken_back(
     tmp_path: Path, heard: Heard, caplog: pytest.LogCaptureFixture
 ):
-    told: list[str] = []
+    told: list[list[str]] = []
     in_the_way = tmp_path / "logs"
     in_the_way.write_text("a file where the folder should be")
-    log = OutputLog(in_the_way, heard, on_problem=lambda: told.append(log.problem))
+    log = OutputLog(in_the_way, heard, on_problem=lambda: told.append([notice.code for notice in log.notices]))
     log.append("one", "stderr", b"hello\n")
     await until(lambda: told)
     in_the_way.unlink()
     log.append("one", "stderr", b"again\n")
     await until(lambda: len(told) == 2)
     log.close()
-    assert told[0]
-    assert not told[1]
+    assert told == [["logs-unwritable"], []]
     assert len(caplog.records) == 1
     assert "again" in (in_the_way / "one.log").read_text()
 

@@ -7,17 +7,17 @@ from callboard.engine.engine import Engine
 
 async def secrets(engine: Engine) -> SecretsView:
     """The secret store and the names in use."""
-    return await engine.secrets_view()
+    return await engine.secret_desk.view()
 
 
 async def set_secret(engine: Engine, name: str, body: SecretValue) -> None:
     """Store a secret's value. Waits while the keyring's own prompt is open."""
-    await engine.set_secret(name, body.value)
+    await engine.secret_desk.set(name, body.value)
 
 
 async def delete_secret(engine: Engine, name: str) -> None:
     """Forget a secret's value."""
-    await engine.delete_secret(name)
+    await engine.secret_desk.delete(name)
 
 
 ROUTES = (

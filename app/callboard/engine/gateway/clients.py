@@ -13,7 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from callboard.core.errors import CallboardError
+from callboard.api.schema import Notice
+from callboard.core.errors import FIXES, CallboardError
 from callboard.engine.storage.agreement import Agreement
 from callboard.system.safe_file import write_atomically
 
@@ -47,10 +48,17 @@ class ClientTokens:
         self._on_change = on_change
         self._agreement: Agreement | None = None
         self._known = True
-        self.problem = ""  # one sentence, if tokens will not outlive this session
+        self._problem = ""  # one sentence, if tokens will not outlive this session
         self._stored = self._load()
         self._by_digest: dict[bytes, str] = {}
         self._index()
+
+    @property
+    def notices(self) -> list[Notice]:
+        """What a person should know: that tokens cannot be kept."""
+        if not self._problem:
+            return []
+        return [Notice(code="tokens-unsaved", message=self._problem, fix=FIXES["tokens-unsaved"])]
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -134,7 +142,7 @@ class ClientTokens:
             stored = _Stored(secrets.token_bytes(_KEY_BYTES))
             self._save(stored)
         except OSError as error:
-            self.problem = f"{self._path} cannot be read ({error.strerror}): tokens last for this session only."
+            self._problem = f"{self._path} cannot be read ({error.strerror}): tokens last for this session only."
             stored = _Stored(secrets.token_bytes(_KEY_BYTES))
         return stored
 
@@ -142,7 +150,7 @@ class ClientTokens:
         try:
             write_atomically(self._path, _render(stored))
         except OSError as error:
-            self.problem = f"{self._path} cannot be written ({error.strerror}): tokens last for this session only."
+            self._problem = f"{self._path} cannot be written ({error.strerror}): tokens last for this session only."
 
 
 def _parse(value: Any) -> _Stored:

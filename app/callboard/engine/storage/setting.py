@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote, unquote_plus, urlsplit
 
-from callboard.core.errors import CallboardError
+from callboard.api.schema import Notice
+from callboard.core.errors import FIXES, CallboardError
 from callboard.core.references import Reference, escape_references, replace_references, split_references
 from callboard.core.resolve import Values
 from callboard.core.roster import AgentEntry, Roster, storage_problem
@@ -45,6 +46,14 @@ async def find_address(
     if whole and (why := storage_problem(address)) is not None:
         raise CallboardError("storage-invalid", f"What the setting storage refers to {why}.")
     return address, frozenset(map(values.secret, names)) | _passwords(address)
+
+
+def setting_notices(in_force: str, written: str) -> list[Notice]:
+    """What a person should know: that the roster's setting is another one than that with which this engine started."""
+    if written == in_force:
+        return []
+    message = "The roster's setting storage was changed; the one before is still in force."
+    return [Notice(code="storage-changed", message=message, fix=FIXES["storage-changed"])]
 
 
 def share_conversations(roster: Roster, address: str) -> Roster:

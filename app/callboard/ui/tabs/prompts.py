@@ -4,16 +4,15 @@ from html import escape
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication
-from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from callboard.api.client import EngineClient
 from callboard.api.offer_schema import PromptView, Result
 from callboard.ui.engine_link import EngineLink
 from callboard.ui.icons import Icons
 from callboard.ui.models.offers import prompt_offer
-from callboard.ui.tabs.offer_head import OfferHead
+from callboard.ui.tabs.offer_page import OfferPage, Presented
 from callboard.ui.tabs.offer_tab import OfferKind, OfferTab, OfferWords
-from callboard.ui.tabs.try_box import Try, TryBox
+from callboard.ui.tabs.try_box import Try
 from callboard.ui.theme import Theme
 
 translate = QCoreApplication.translate
@@ -31,35 +30,16 @@ def prompts_tab(link: EngineLink, theme: Theme, icons: Icons) -> OfferTab:
         unknown=translate("PromptsTab", "Prompts are not known yet"),
     )
     kind = OfferKind(words, lambda client, name: client.prompts(name), prompt_offer, lambda view: view.prompts)
-    return OfferTab(link, theme, kind, PromptPage(link, theme, icons))
+    copy, go = translate("PromptPage", "Copy wire name"), translate("PromptPage", "Get")
+    return OfferTab(link, theme, kind, OfferPage(link, theme, icons, copy=copy, go=go, present=_present))
 
 
-class PromptPage(QWidget):
-    """One prompt: what it is for, its arguments, and its messages."""
+def _present(server: str, view: PromptView) -> Presented:
+    async def get(client: EngineClient, arguments: dict[str, Any]) -> Result:
+        return await client.get_prompt(server, view.name, {key: str(text) for key, text in arguments.items()})
 
-    def __init__(self, link: EngineLink, theme: Theme, icons: Icons) -> None:
-        super().__init__()
-        self._head = OfferHead(theme, icons, self.tr("Copy wire name"))
-        self._try = TryBox(link, theme, icons, self.tr("Get"), raw=False)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self._head)
-        layout.addWidget(self._try, 1)
-
-    def show_offer(self, server: str, view: Any | None) -> None:
-        """Show a prompt of a server, or none."""
-        if view is None:
-            self._head.show_head("", "")
-            self._try.show_try(None)
-            return
-        self._head.show_head(view.wire_name or view.name, prompt_html(view))
-        name = view.name
-
-        async def get(client: EngineClient, arguments: dict[str, Any]) -> Result:
-            return await client.get_prompt(server, name, {key: str(text) for key, text in arguments.items()})
-
-        self._try.show_try(Try(key=("prompt", server, name), schema=prompt_schema(view), ask=get))
+    attempt = Try(key=("prompt", server, view.name), schema=prompt_schema(view), ask=get)
+    return Presented(view.wire_name or view.name, prompt_html(view), attempt)
 
 
 def prompt_html(view: PromptView) -> str:

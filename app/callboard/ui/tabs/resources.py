@@ -4,7 +4,6 @@ from html import escape
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication
-from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from callboard.api.client import EngineClient
 from callboard.api.offer_schema import ResourceView, Result
@@ -13,9 +12,9 @@ from callboard.ui import formats
 from callboard.ui.engine_link import EngineLink
 from callboard.ui.icons import Icons
 from callboard.ui.models.offers import resource_offer
-from callboard.ui.tabs.offer_head import OfferHead
+from callboard.ui.tabs.offer_page import OfferPage, Presented
 from callboard.ui.tabs.offer_tab import OfferKind, OfferTab, OfferWords
-from callboard.ui.tabs.try_box import Try, TryBox
+from callboard.ui.tabs.try_box import Try
 from callboard.ui.theme import Theme
 
 translate = QCoreApplication.translate
@@ -33,37 +32,19 @@ def resources_tab(link: EngineLink, theme: Theme, icons: Icons) -> OfferTab:
         unknown=translate("ResourcesTab", "Resources are not known yet"),
     )
     kind = OfferKind(words, lambda client, name: client.resources(name), resource_offer, lambda view: view.resources)
-    return OfferTab(link, theme, kind, ResourcePage(link, theme, icons))
+    copy, go = translate("ResourcePage", "Copy address"), translate("ResourcePage", "Read")
+    return OfferTab(link, theme, kind, OfferPage(link, theme, icons, copy=copy, go=go, present=_present))
 
 
-class ResourcePage(QWidget):
-    """One resource or template: its address, what it is, and what stands in it."""
+def _present(server: str, view: ResourceView) -> Presented:
+    names = variables(view.uri) if view.template else []
 
-    def __init__(self, link: EngineLink, theme: Theme, icons: Icons) -> None:
-        super().__init__()
-        self._head = OfferHead(theme, icons, self.tr("Copy address"))
-        self._try = TryBox(link, theme, icons, self.tr("Read"), raw=False)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self._head)
-        layout.addWidget(self._try, 1)
+    async def read(client: EngineClient, arguments: dict[str, Any]) -> Result:
+        uri = expand(view.uri, {name: str(text) for name, text in arguments.items()}) if view.template else view.uri
+        return await client.read_resource(server, uri)
 
-    def show_offer(self, server: str, view: Any | None) -> None:
-        """Show a resource of a server, or none."""
-        if view is None:
-            self._head.show_head("", "")
-            self._try.show_try(None)
-            return
-        self._head.show_head(view.uri, resource_html(view))
-        names = variables(view.uri) if view.template else []
-
-        async def read(client: EngineClient, arguments: dict[str, Any]) -> Result:
-            uri = expand(view.uri, {name: str(text) for name, text in arguments.items()}) if view.template else view.uri
-            return await client.read_resource(server, uri)
-
-        schema = {"properties": {name: {"type": "string"} for name in names}}
-        self._try.show_try(Try(key=("resource", server, view.uri), schema=schema, ask=read))
+    schema = {"properties": {name: {"type": "string"} for name in names}}
+    return Presented(view.uri, resource_html(view), Try(key=("resource", server, view.uri), schema=schema, ask=read))
 
 
 def resource_html(view: ResourceView) -> str:

@@ -81,7 +81,8 @@ def test_without_a_place_to_keep_them_tokens_last_for_the_session(tmp_path: Path
     folder = tmp_path / "file"
     folder.write_text("not a folder")
     tokens = ClientTokens(folder / "clients.json", ["vscode"])
-    assert "this session" in tokens.problem
+    (notice,) = tokens.notices
+    assert (notice.code, "this session" in notice.message) == ("tokens-unsaved", True)
     assert tokens.client_of(tokens.token_for("vscode")) == "vscode"
 
 

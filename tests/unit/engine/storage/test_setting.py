@@ -7,7 +7,7 @@ import pytest
 from callboard.core.errors import CallboardError
 from callboard.core.roster_parse import parse_roster
 from callboard.core.roster_yaml import RosterError
-from callboard.engine.storage.setting import find_address, share_conversations
+from callboard.engine.storage.setting import find_address, setting_notices, share_conversations
 
 
 async def no_secrets(names: frozenset[str]) -> Mapping[str, str]:
@@ -93,3 +93,10 @@ servers:
         "stateless": "",
         "no-agent": None,
     }
+
+
+def test_a_setting_that_is_not_in_force_is_told() -> None:
+    assert setting_notices("", "") == []
+    (notice,) = setting_notices("", "postgresql://host/db")
+    assert notice.code == "storage-changed"
+    assert "postgresql" not in notice.message, "it may hold a password"
