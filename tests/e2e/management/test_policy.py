@@ -24,12 +24,14 @@ def with_hints() -> dict[str, Any]:
     return {"one": entry, "two": fixture_entry("two")}
 
 
-async def call(engine: EngineProcess, path: str, client: str = "script", token: str = "") -> str:
+async def call(
+    engine: EngineProcess, path: str, client: str = "script", token: str = "", content: bytes = b"{}"
+) -> str:
     """What a plain call is answered: "done", or the error's code."""
     url = (await engine.client.engine()).url
     headers = {"authorization": f"Bearer {token or await engine.token(client)}", "content-type": "application/json"}
     async with httpx2.AsyncClient(trust_env=False, timeout=60) as http:
-        answer = (await http.post(url + path, content=b"{}", headers=headers)).json()
+        answer = (await http.post(url + path, content=content, headers=headers)).json()
     return "done" if answer.get("success") else str((answer.get("error") or answer)["code"])
 
 
@@ -172,7 +174,7 @@ async def refusal(engine: EngineProcess, path: str) -> str:
     url = (await engine.client.engine()).url
     headers = {"authorization": f"Bearer {await engine.token('script')}", "content-type": "application/json"}
     async with httpx2.AsyncClient(trust_env=False, timeout=60) as http:
-        return str((await http.post(url + path, content=b"{}", headers=headers)).json())
+        return str((await http.post(url + path, content=content, headers=headers)).json())
 
 
 async def test_a_session_is_told_when_its_profile_changes(callboard_home: Path) -> None:
@@ -253,6 +255,23 @@ async def test_questions_are_answered_from_the_command_line_and_remembered(callb
         with pytest.raises(CallboardError) as caught:
             await engine.client.call_tool("one", "raw", {})
         assert caught.value.code == "policy-denied"
+
+
+async def test_who_cannot_see_all_arguments_is_told_so_and_cannot_allow_for_good(callboard_home: Path) -> None:
+    callboard = CommandLine(callboard_home)
+    arguments = b'{"a":"%b"}' % (b"x" * 30_000)
+    async with EngineProcess(callboard_home, with_hints()) as engine:
+        await engine.wait_for("one", "ready")
+        heard: list[Any] = []
+        calling = call(engine, "/mcp/tools/one.raw", content=arguments)
+        async with in_background(_listen(engine, heard)), in_background(calling) as waiting:
+            await until(lambda: any(event.kind == "questions" and event.data["questions"] for event in heard))
+            (question,) = (await callboard("policy", "questions", "--json")).json
+            shown = await callboard("policy", "questions")
+            assert f"not all {len(arguments)} characters of the arguments are shown" in shown.out
+            assert (await callboard("policy", "answer", str(question["id"]), "always")).code == 1
+            assert (await callboard("policy", "answer", str(question["id"]), "once")).code == 0
+            assert await waiting == "done"
 
 
 async def _listen(engine: EngineProcess, heard: list[Any]) -> None:
