@@ -22,6 +22,7 @@ from callboard.system.screen import screen_gone
 log = logging.getLogger("callboard.engine")
 
 STOP_SECONDS = 5.0  # what a log-out or a shutdown of the system leaves
+YOUNG = 20_000  # objects after which cycles are looked for: calls leave none, and looking costs them a tenth
 
 
 def main(*, with_screen: bool = False) -> int:
@@ -77,6 +78,7 @@ async def _run(paths: Paths, masking: Masking, *, with_screen: bool) -> int:
     await engine.start(ControlServer(engine))
     gc.collect()
     gc.freeze()  # what is loaded now stays: later collections need not look at it
+    gc.set_threshold(YOUNG)
     log.info("listening on %s", engine.url)
     _say(f"callboard: the engine listens on {engine.url}")
     for notice in (await engine.view()).notices:

@@ -174,7 +174,7 @@ async def refusal(engine: EngineProcess, path: str) -> str:
     url = (await engine.client.engine()).url
     headers = {"authorization": f"Bearer {await engine.token('script')}", "content-type": "application/json"}
     async with httpx2.AsyncClient(trust_env=False, timeout=60) as http:
-        return str((await http.post(url + path, content=content, headers=headers)).json())
+        return str((await http.post(url + path, content=b"{}", headers=headers)).json())
 
 
 async def test_a_session_is_told_when_its_profile_changes(callboard_home: Path) -> None:
