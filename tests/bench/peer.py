@@ -6,6 +6,7 @@ stream. Give this file to the harness, e.g. `bench.py --extra tests/bench/peer.p
 
 import http.client
 import json
+import subprocess
 import sys
 import threading
 import time
@@ -16,6 +17,12 @@ from peers import URL, Ep, Peer, Setup
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / ".venv" / "bin" / "python"
+TELL_TOKEN = """
+import sys
+from pathlib import Path
+from callboard.engine.gateway.clients import ClientTokens
+print(ClientTokens(Path(sys.argv[1]), ()).token_for("script"))
+"""
 FOLLOWED = "server,server-removed,tools,log,calls,roster,engine,secrets,questions,policy"  # what the window follows
 TOKEN_KEY = "Y2FsbGJvYXJkLWJlbmNobWFyay1rZXktMzItYnl0ZXM="  # 32 bytes, for this benchmark's folder alone
 
@@ -56,9 +63,9 @@ class Callboard(Peer):
         return Setup([command], [Ep("http", URL(port, "/mcp"), headers=headers)], after=lambda _: listen(engine_file))
 
     def token(self, state):
-        from callboard.engine.gateway.clients import ClientTokens
-
-        return ClientTokens(state / "clients.json", ()).token_for("script")
+        # in our Python: the harness has nothing but the standard library
+        command = [str(PYTHON), "-c", TELL_TOKEN, str(state / "clients.json")]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def listen(engine_file):
