@@ -323,8 +323,9 @@ class EngineClient(EngineConnection):
 
         Ends when the engine closes it; raises ``engine-unreachable`` when the connection breaks. The caller
         connects again with the last ``seq`` it saw; an event of kind "reset" tells that some were missed. With
-        ``kinds`` no others come. ``opened`` is called once the engine has accepted, also when no event comes yet. With
-        ``asks`` the engine counts on the caller to show questions to the person.
+        ``kinds`` no others come but "reset", which then may also tell that only others were missed. ``opened`` is
+        called once the engine has accepted, also when no event comes yet. With ``asks`` the engine counts on the
+        caller to show questions to the person.
         """
         path = f"/events?after={after}&kinds={','.join(kinds)}" + ("&asks=1" if asks else "")
         async with contextlib.aclosing(self._lines(path, opened=opened)) as lines:

@@ -77,10 +77,12 @@ async def _follow(
     running = {each.id for each in known if each.status == "running"}
     # From the oldest event still kept on: what happened between the page and the stream is in it.
     async for event in client.events(0, ["calls"]):
-        if event.kind == "reset":
+        if event.kind == "calls":
+            changed = [each for each in msgspec.convert(event.data["calls"], _calls) if _wanted(each, options)]
+        elif event.kind == "reset":
             changed = await _newest(client, options, _PAGE)
         else:
-            changed = [each for each in msgspec.convert(event.data["calls"], _calls) if _wanted(each, options)]
+            continue  # an engine of another version tells of everything
         fresh = [each for each in changed if each.started >= known_to and each.id > newest.get(each.engine, 0)]
         ended = [each for each in changed if each.status != "running" and (each in fresh or each.id in running)]
         if options.text and ended:

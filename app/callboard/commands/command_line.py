@@ -1,7 +1,7 @@
 """What can be said to ``callboard``: every command with its options.
 
 ``handle`` of what is parsed names the way to go: "ask" for a command that asks the engine, which ``name_of_command``
-then names; the others run in a process of their own. Imports nothing of ours, so that ``--help`` answers at once.
+then names; the others run in a process of their own. Imports nothing heavy, so that ``--help`` answers at once.
 """
 
 import argparse

@@ -12,7 +12,7 @@ import pytest
 
 from callboard.api.routes import ROUTES
 from callboard.api.schema import CallEvent
-from callboard.cli import build_parser
+from callboard.commands.command_line import build_parser
 from tests.e2e.command_line import CommandLine
 from tests.support.engine import EngineProcess, entry, fixture_entry
 from tests.support.processes import odd_server, until

@@ -150,8 +150,17 @@ def test_known_values_alone_are_masked_in_large_payloads() -> None:
     "name",
     ["token", "secret", "passwd", "Passphrase", "db_pwd", "API_KEY", "credential", "Authorization", "cookie"],
 )
-def test_every_kind_of_name_is_looked_for_in_payloads(name: str) -> None:
-    assert Redactor().data(f'{{"{name}": "hunter2hunter2"}}'.encode()) == f'{{"{name}": "{MASK}"}}'.encode()
+@pytest.mark.parametrize("padding", ["", "x" * 1000])
+def test_every_kind_of_name_is_looked_for_in_payloads(name: str, padding: str) -> None:
+    payload = f'{{"{name}": "hunter2hunter2", "text": "{padding}"}}'
+    assert Redactor().data(payload.encode()).decode() == payload.replace("hunter2hunter2", MASK)
+
+
+@pytest.mark.parametrize("padding", ["", "x" * 1000])
+def test_bearers_and_known_values_are_looked_for_in_payloads(padding: str) -> None:
+    payload = f'{{"text": "curl with Bearer abcdef0123456789 and xyzzy-plugh {padding}"}}'
+    masked = Redactor(["xyzzy-plugh"]).data(payload.encode()).decode()
+    assert masked == payload.replace("abcdef0123456789", MASK).replace("xyzzy-plugh", MASK)
 
 
 @pytest.mark.parametrize(

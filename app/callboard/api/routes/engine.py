@@ -33,7 +33,7 @@ async def events(engine: Engine, query: EventsQuery) -> AsyncGenerator[list[Even
     """What happens, as it happens. Empty lines keep the connection alive; "reset" tells that events were missed."""
     with engine.questions.listening() if query.asks else contextlib.nullcontext():
         yield []  # the headers go out with it
-        kinds = frozenset(query.kinds.split(",")) if query.kinds else None
+        kinds = frozenset(query.kinds.strip().split(",")) if query.kinds else None
         async with contextlib.aclosing(engine.bus.read(query.after, kinds)) as batches:
             async for batch in batches:
                 yield batch

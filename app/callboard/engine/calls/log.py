@@ -48,9 +48,9 @@ class CallLog:
     Belongs to the engine's loop: every method is called there, and ``on_calls`` and ``on_notices`` are called there.
     Writing, and redaction of what is not small, happen in one thread, reading in another one.
 
-    ``begin`` and ``end`` cost a few microseconds and never wait for the disk. ``on_calls`` gets the newest state of
-    the calls that changed, one batch at a time, at most every ``limits.interval`` seconds, already redacted; nothing
-    is prepared while ``wanted`` is false.
+    ``begin`` and ``end`` cost some microseconds, with redaction of what is small, and never wait for the disk.
+    ``on_calls`` gets the newest state of the calls that changed, one batch at a time, at most every
+    ``limits.interval`` seconds, already redacted; nothing is prepared while ``wanted`` is false.
 
     Where calls are kept for several engines, an answer waits until its call stands there (``record.kept``): a batch is
     written as soon as the one before is. It waits a second at most, and not at all from then on until the place is
@@ -185,8 +185,8 @@ class CallLog:
             record.response_bytes = len(result)
             record.result = self._take(record, result)
         record.status = status  # last: the thread may look at this record any time
-        if record.id and len(record.arguments or b"") + len(record.result or b"") <= _AT_ONCE:
-            record.row = row_of(record, self._redact, self._limits)
+        if record.id and len(record.arguments or b"") + len(record.result or b"") + len(error) <= _AT_ONCE:
+            self._make_row(record)
         if record.id and record.queued != self._batch:
             self._queue_up(record)
         if record.id and self._store.is_awaited and not self._hasty and self._thread is not None:
@@ -270,6 +270,13 @@ class CallLog:
         taken = data if isinstance(data, bytes) else bytes(data)
         self._pending_payload += len(taken)
         return taken
+
+    def _make_row(self, record: CallRecord) -> None:
+        try:
+            record.row = row_of(record, self._redact, self._limits)
+        except Exception:
+            record.row = None  # calls are answered with or without their log; the thread tries again, and tells of it
+            log.debug("The row of a call could not be made at once", exc_info=True)
 
     def _miss(self) -> None:
         if self._thread is None:
@@ -389,7 +396,7 @@ class CallLog:
         # the batch in which a call began may have come late enough to hold its end as well
         records = [record for record in batch.records if not record.finished]
         try:
-            rows = self._store.write([self._finish(record) for record in records])
+            rows = self._store.write([self._row(record) for record in records])
         except Exception:
             # the engine serves calls with or without their log
             log.exception("A batch of %d calls was not logged", len(records))
@@ -398,7 +405,7 @@ class CallLog:
             return []
         return [row.view(self._store.engine) for row in rows[-self._limits.views :]]
 
-    def _finish(self, record: CallRecord) -> Row:
+    def _row(self, record: CallRecord) -> Row:
         """The row that is written now; the record lets go of its payloads."""
         row = record.row or row_of(record, self._redact, self._limits)
         record.arguments = None

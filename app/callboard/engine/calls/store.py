@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 _BROKEN: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _CHUNK: Final = 5000  # calls deleted in one transaction, so that new ones never wait long
-_VACUUM_PAGES: Final = 256  # together, so that new calls never wait long
+_VACUUM: Final = 4 * MIB  # given back together, so that new calls never wait long
 _ROW_BYTES: Final = 150  # of a call without its payloads
 _AGE_INTERVAL: Final = 600.0
 
@@ -51,6 +51,7 @@ class Store:
         self._retry_at = 0.0
         self._next_age_check = 0.0
         self._unseen = math.inf  # bytes, about, that were written since the file's size was looked at
+        self._seen_with = limits  # that were in force then
         self._trimming = False
         self._trimmed_to = 0
         self._logged: set[str] = set()
@@ -76,7 +77,7 @@ class Store:
         """Keep calls, or the outcome of calls that are kept already."""
         if self._trimmed_to:
             rows = [row for row in rows if row.id >= self._trimmed_to]
-        self._unseen += _ROW_BYTES * len(rows) + table.payload_bytes(rows)
+        self._unseen += table.payload_bytes(rows) + sum([_ROW_BYTES + len(row.tool) + len(row.error) for row in rows])
         if self._in_memory and time.monotonic() >= self._retry_at:
             self._return_to_file()
         try:
@@ -232,8 +233,9 @@ class Store:
     # retention
 
     def _trim_size(self, connection: sqlite3.Connection) -> bool:
-        if self._unseen < self.limits.size / 100:
+        if self._unseen < self.limits.size / 100 and self._seen_with is self.limits:
             return False
+        self._seen_with = self.limits
         used, free = table.used_bytes(connection)
         bound = self.limits.size * (0.95 if self._trimming else 1.0)
         self._trimming = used > bound
@@ -244,7 +246,7 @@ class Store:
             self._delete_before(connection, min(low + count, high))
             return high - low > 1
         if free > max(16 * MIB, used // 4):
-            connection.execute(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})").fetchall()
+            connection.execute(f"PRAGMA incremental_vacuum({_VACUUM // table.page_bytes(connection)})").fetchall()
             return True
         self._unseen = 0
         return False
@@ -254,14 +256,15 @@ class Store:
             return False
         low, _ = table.bounds(connection)
         cut = table.first_since(connection, time.time() - self.limits.age)
-        self._delete_before(connection, min(cut, low + _CHUNK))
-        if cut > low + _CHUNK:
+        if cut > low:
+            self._delete_before(connection, min(cut, low + _CHUNK))
             return True
         self._next_age_check = time.monotonic() + _AGE_INTERVAL
         return False
 
     def _delete_before(self, connection: sqlite3.Connection, call_id: int) -> None:
         connection.execute("DELETE FROM calls WHERE id < ?", (call_id,))
+        self._unseen = math.inf  # there is room now that may be given back
         self._trimmed_to = max(self._trimmed_to, call_id)
 
 

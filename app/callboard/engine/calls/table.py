@@ -46,7 +46,7 @@ ON CONFLICT (id) DO UPDATE SET status = excluded.status, duration_ms = excluded.
 
 
 # At each statement the thread must win Python's lock again and again, against the loop that serves calls, which is
-# disturbed each time: many calls in one statement, the largest first. SQLite takes 32,766 variables.
+# disturbed each time: many calls in one statement, the largest first.
 _UPSERTS: Final = tuple((count, _upsert_of(count)) for count in (256, 64, 16, 4, 1))
 _TOGETHER: Final = 256 * 1024  # bytes of payload that one statement is given at most, as it holds a copy of them
 _PAGE: Final = 16 * 1024  # bytes; each page is written twice, so that large payloads want few of them
@@ -67,7 +67,7 @@ def connect_file(path: Path, busy: float) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA journal_size_limit = 16777216")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT // _PAGE}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT // page_bytes(connection)}")
         prepare(connection)
     except BaseException:
         connection.close()
@@ -104,7 +104,8 @@ class NewerVersionError(sqlite3.DatabaseError):
 
 def upsert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
     """Write calls in one transaction; a call that stands there already gets its outcome."""
-    parts = list(_statements(rows))
+    most = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // len(Row._fields)
+    parts = list(_statements(rows, most))
     if len(parts) == 1:
         connection.execute(*parts[0])
         return
@@ -119,11 +120,11 @@ def upsert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
         raise
 
 
-def _statements(rows: Sequence[Row]) -> Iterator[tuple[str, list[Any]]]:
+def _statements(rows: Sequence[Row], most: int) -> Iterator[tuple[str, list[Any]]]:
     payload = payload_bytes(rows)
     done = 0
     for count, statement in _UPSERTS:
-        if count > 1 and payload * count > _TOGETHER * len(rows):
+        if count > most or (count > 1 and payload * count > _TOGETHER * len(rows)):
             continue
         while done + count <= len(rows):
             yield statement, [*chain.from_iterable(rows[done : done + count])]
@@ -170,9 +171,15 @@ def first_since(connection: sqlite3.Connection, moment: float) -> int:
     return low
 
 
+def page_bytes(connection: sqlite3.Connection) -> int:
+    """The size of the file's pages, which is that with which it was made."""
+    size: int = connection.execute("PRAGMA page_size").fetchone()[0]
+    return size
+
+
 def used_bytes(connection: sqlite3.Connection) -> tuple[int, int]:
     """Bytes in use and bytes free inside the file."""
-    size = connection.execute("PRAGMA page_size").fetchone()[0]
+    size = page_bytes(connection)
     pages = connection.execute("PRAGMA page_count").fetchone()[0]
     free = connection.execute("PRAGMA freelist_count").fetchone()[0]
     return (pages - free) * size, free * size

@@ -37,10 +37,10 @@ class FirstLists:
                 for name in self.missing(scope):
                     await self._relay.catalogue.settled(name)
 
-    async def settled(self, server: str, seconds: float = READ_SECONDS) -> None:
-        """Return once a first reading of its lists, if one runs, has ended, or after ``seconds``. Starts nothing."""
+    async def settled(self, server: str, seconds: float | None = None) -> None:
+        """Return once a first reading of its lists, if one runs, has ended, or after some seconds. Starts nothing."""
         catalogue = self._relay.catalogue
         if catalogue.is_reading(server) and not catalogue.known(server):
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
+                async with asyncio.timeout(READ_SECONDS if seconds is None else seconds):
                     await catalogue.settled(server)

@@ -315,3 +315,35 @@ async def test_count_since(log: CallLog) -> None:
     assert await log.count_since(0) == 5
     assert await log.count_since(third) == 3
     assert await log.count_since(time.time() + 1) == 0
+
+
+async def test_call_whose_beginning_was_written_before_its_end_keeps_its_arguments(open_log: OpenLog) -> None:
+    async with open_log() as log:
+        record = log.begin("codex", "files", "tools/call", "echo", ARGUMENTS)
+        await log.flush()
+        assert (await log.detail(record.id)).status == "running"
+        log.end(record, "completed", RESULT)
+        call = await log.detail(record.id)
+    assert (call.status, call.arguments, call.result) == ("completed", ARGUMENTS.decode(), RESULT.decode())
+
+
+async def test_many_calls_of_one_batch_all_stand_in_the_log(open_log: OpenLog) -> None:
+    async with open_log(limits=Limits(interval=60)) as log:
+        calls = [echo(log, b'{"n":%d}' % number) for number in range(700)]
+        page = await log.page(0, 1000)
+        assert [call.id for call in page.calls] == calls
+        for call in (calls[0], calls[255], calls[256], calls[-1]):
+            assert (await log.detail(call)).arguments == f'{{"n":{call - calls[0]}}}'
+
+
+@pytest.mark.allow_logs
+async def test_redaction_that_fails_fails_no_call(open_log: OpenLog) -> None:
+    def redact(_data: bytes) -> bytes:
+        raise ValueError("a fault in redaction")
+
+    async with open_log(redact) as log:
+        record = log.begin("codex", "files", "tools/call", "echo", ARGUMENTS)
+        log.end(record, "completed", RESULT)
+        await log.flush()
+        assert record.status == "completed"
+        assert (await log.page()).total == 0, "nothing is kept that might show a secret"

@@ -231,3 +231,30 @@ async def test_calls_beyond_what_a_hanging_disk_can_take_are_counted_not_kept(pa
     assert [(len(k.arguments), k.arguments_cut) for k in kept] == [(11_002, False), (0, True)]
     assert call(log) == page.total + 1
     await log.close()
+
+
+async def test_a_lower_bound_holds_from_the_next_call_on(open_log: OpenLog, path: Path) -> None:
+    async with open_log(limits=Limits(size=64 * MIB)) as log:
+        for _ in range(300):
+            call(log, 30_000)
+        await log.flush()
+        log.keep(payload=64 * 1024, age=86400.0, size=2 * MIB)
+        call(log, 100)
+        await log.flush()
+        async with asyncio.timeout(60):
+            while (await log.page()).total > 75:
+                pass
+    with closing(sqlite3.connect(path)) as other:
+        assert used_bytes(other)[0] < 3 * MIB
+
+
+async def test_room_of_calls_that_were_too_old_is_given_back(open_log: OpenLog, path: Path) -> None:
+    async with open_log(limits=Limits(size=200 * MIB)) as log:
+        for _ in range(600):
+            call(log, 60_000)
+    assert path.stat().st_size > 30 * MIB
+    async with open_log(limits=Limits(size=200 * MIB, age=0.0)):
+        with closing(sqlite3.connect(path)) as other:
+            while sum(used_bytes(other)) > 24 * MIB:  # noqa: ASYNC110  # a file sends no event
+                await asyncio.sleep(0.01)
+    assert path.stat().st_size < 24 * MIB
