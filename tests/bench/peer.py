@@ -23,7 +23,7 @@ from pathlib import Path
 from callboard.engine.gateway.clients import ClientTokens
 print(ClientTokens(Path(sys.argv[1]), ()).token_for("script"))
 """
-FOLLOWED = "server,server-removed,tools,log,calls,roster,engine,secrets,questions,policy"  # what the window follows
+TELL_KINDS = "from callboard.ui.engine_link import FOLLOWED; print(','.join(FOLLOWED))"
 TOKEN_KEY = "Y2FsbGJvYXJkLWJlbmNobWFyay1rZXktMzItYnl0ZXM="  # 32 bytes, for this benchmark's folder alone
 
 sys.path.insert(0, str(ROOT / "app"))
@@ -63,17 +63,21 @@ class Callboard(Peer):
         return Setup([command], [Ep("http", URL(port, "/mcp"), headers=headers)], after=lambda _: listen(engine_file))
 
     def token(self, state):
-        # in our Python: the harness has nothing but the standard library
-        command = [str(PYTHON), "-c", TELL_TOKEN, str(state / "clients.json")]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        return told_by_ours(TELL_TOKEN, str(state / "clients.json"))
+
+
+def told_by_ours(program, *arguments):
+    """What a program prints in our Python: the harness has nothing but the standard library."""
+    command = [str(PYTHON), "-c", program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def listen(engine_file):
     """Read the event stream as the window does, in a thread of the harness: it is not the gateway's to pay for."""
-    threading.Thread(target=_read, args=(engine_file,), daemon=True).start()
+    threading.Thread(target=_read, args=(engine_file, told_by_ours(TELL_KINDS)), daemon=True).start()
 
 
-def _read(engine_file):
+def _read(engine_file, kinds):
     end = time.monotonic() + 60
     while not engine_file.exists() and time.monotonic() < end:
         time.sleep(0.02)
@@ -81,7 +85,7 @@ def _read(engine_file):
         engine = json.loads(engine_file.read_text())
         connection = http.client.HTTPConnection(urlsplit(engine["url"]).netloc, timeout=3600)
         connection.request(
-            "GET", f"/api/v1/events?kinds={FOLLOWED}", headers={"Authorization": f"Bearer {engine['admin_token']}"}
+            "GET", f"/api/v1/events?kinds={kinds}", headers={"Authorization": f"Bearer {engine['admin_token']}"}
         )
         answer = connection.getresponse()
         while answer.read1(65536):

@@ -18,7 +18,7 @@ MASK = "***"
 SHORTEST = 4  # characters; shorter values are not masked: they would be everywhere
 _ALONE = 8  # characters; shorter values are masked only where they stand alone
 _LINE = 16  # characters from which a line of a longer secret (a private key) is masked by itself
-_SHORT = 300  # bytes of a payload up to which one pattern is quicker than a search for each text
+_SHORT = 300  # bytes of a payload up to which one pattern is quicker than a search for each stem
 _BASE64 = 8  # characters of base64 that are enough to be sure
 
 _STEMS = ("token", "secret", "passw", "passphrase", "pwd", "key", "credential", "authorization", "cookie", "bearer")
@@ -48,6 +48,8 @@ _ADDRESS = re.compile(
     r"(?P<start>\b[a-z][a-z0-9+.-]{1,30}://)(?P<user>[^/\s?#@\"'<>]*@)?(?P<place>[^\s?#\"'<>]*)(?P<rest>[?#][^\s\"'<>]+)?",
     re.I,
 )
+_ENCODED_STEMS = tuple(stem.encode() for stem in _STEMS)
+_ANY_STEM = re.compile(b"|".join(_ENCODED_STEMS))
 _is_secret_name = functools.lru_cache(maxsize=2048)(is_secret_name)
 
 
@@ -60,14 +62,16 @@ class Redactor:
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._forms = sorted({form for value in values for form in _forms(value)}, key=lambda form: (-len(form), form))
-        self._any_form = _AnyOf([form.encode("utf-8", "surrogatepass") for form in self._forms])
+        self._encoded = [form.encode("utf-8", "surrogatepass") for form in self._forms]
+        self._shortest = min(map(len, self._forms), default=0)
 
     def data(self, payload: bytes) -> bytes:
         """``payload`` (JSON, or any text) with its secrets masked.
 
         JSON stays JSON, unless a secret happens to be spelled like part of an escape sequence.
         """
-        if not self._any_form.stands_in(payload) and b"@" not in payload and not _ANY_STEM.stands_in(payload.lower()):
+        known = len(payload) >= self._shortest and any(form in payload for form in self._encoded)
+        if not known and b"@" not in payload and not _names_secrets(payload.lower()):
             return payload
         text = payload.decode("utf-8", "surrogateescape")
         masked = self._mask(text)
@@ -77,7 +81,7 @@ class Redactor:
         """``payload`` with the known values masked, whatever else it says of secrets: for payloads that are large and
         many, since looking for names costs more than all the rest of a call.
         """
-        if not self._any_form.stands_in(payload):
+        if not any(form in payload for form in self._encoded):
             return payload
         text = payload.decode("utf-8", "surrogateescape")
         for form in self._forms:
@@ -87,7 +91,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """``text`` (a log line, an error) with its secrets masked."""
-        known = any(form in text for form in self._forms)
+        known = len(text) >= self._shortest and any(form in text for form in self._forms)
         lowered = text.lower()
         if not known and "@" not in text and not any(stem in lowered for stem in _STEMS):
             return text
@@ -122,23 +126,11 @@ def _masked_address(match: re.Match[str]) -> str:
     return match["start"] + user + match["place"] + rest
 
 
-class _AnyOf:
-    """Tells whether any of some texts stands in a payload. A pattern is quicker for short ones only."""
-
-    def __init__(self, texts: list[bytes]) -> None:
-        self._texts = texts
-        self._pattern = re.compile(b"|".join(map(re.escape, texts)))
-
-    def stands_in(self, payload: bytes) -> bool:
-        """The answer; without any texts it is no."""
-        if not self._texts:
-            return False
-        if len(payload) <= _SHORT:
-            return self._pattern.search(payload) is not None
-        return any(text in payload for text in self._texts)
-
-
-_ANY_STEM = _AnyOf([stem.encode() for stem in _STEMS])
+def _names_secrets(lowered: bytes) -> bool:
+    """Whether any of ``_STEMS`` stands in ``lowered``. One pattern is quicker for short payloads only."""
+    if len(lowered) <= _SHORT:
+        return _ANY_STEM.search(lowered) is not None
+    return any(stem in lowered for stem in _ENCODED_STEMS)
 
 
 def _replace(text: str, form: str) -> str:

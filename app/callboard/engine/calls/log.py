@@ -16,8 +16,8 @@ from callboard.api.schema import CallDetail, CallPage, CallStatus, CallView, Not
 from callboard.core.errors import FIXES, CallboardError
 from callboard.engine.calls.backing import CallReader, CallStore, Filter, QuestionInterruptedError
 from callboard.engine.calls.reader import Reader
-from callboard.engine.calls.record import OVERHANG, CallRecord, CallWatcher, Limits, Row
-from callboard.engine.calls.redacting import Redact, row_of
+from callboard.engine.calls.record import OVERHANG, CallRecord, CallWatcher, Limits
+from callboard.engine.calls.redacting import Redact, stored
 from callboard.engine.calls.store import Store
 
 T = TypeVar("T")
@@ -26,7 +26,6 @@ log = logging.getLogger(__name__)
 
 _FLUSH_WAIT: Final = 2.0
 _CLOSE_WAIT: Final = 5.0
-_AT_ONCE: Final = 1024  # bytes of payload up to which a row is made on the loop: it costs more to pass Python's lock on
 _KEPT_WAIT: Final = 1.0  # for which an answer waits at most, where answers wait for the log
 
 
@@ -46,11 +45,11 @@ class CallLog:
     """Keeps calls in a file, or where :meth:`open` is told.
 
     Belongs to the engine's loop: every method is called there, and ``on_calls`` and ``on_notices`` are called there.
-    Writing, and redaction of what is not small, happen in one thread, reading in another one.
+    Writing and redaction happen in one thread, reading in another one.
 
-    ``begin`` and ``end`` cost some microseconds, with redaction of what is small, and never wait for the disk.
-    ``on_calls`` gets the newest state of the calls that changed, one batch at a time, at most every
-    ``limits.interval`` seconds, already redacted; nothing is prepared while ``wanted`` is false.
+    ``begin`` and ``end`` cost a few microseconds and never wait for the disk. ``on_calls`` gets the newest state of
+    the calls that changed, one batch at a time, at most every ``limits.interval`` seconds, already redacted; nothing
+    is prepared while ``wanted`` is false.
 
     Where calls are kept for several engines, an answer waits until its call stands there (``record.kept``): a batch is
     written as soon as the one before is. It waits a second at most, and not at all from then on until the place is
@@ -185,8 +184,6 @@ class CallLog:
             record.response_bytes = len(result)
             record.result = self._take(record, result)
         record.status = status  # last: the thread may look at this record any time
-        if record.id and len(record.arguments or b"") + len(record.result or b"") + len(error) <= _AT_ONCE:
-            self._make_row(record)
         if record.id and record.queued != self._batch:
             self._queue_up(record)
         if record.id and self._store.is_awaited and not self._hasty and self._thread is not None:
@@ -270,13 +267,6 @@ class CallLog:
         taken = data if isinstance(data, bytes) else bytes(data)
         self._pending_payload += len(taken)
         return taken
-
-    def _make_row(self, record: CallRecord) -> None:
-        try:
-            record.row = row_of(record, self._redact, self._limits)
-        except Exception:
-            record.row = None  # calls are answered with or without their log; the thread tries again, and tells of it
-            log.debug("The row of a call could not be made at once", exc_info=True)
 
     def _miss(self) -> None:
         if self._thread is None:
@@ -396,7 +386,7 @@ class CallLog:
         # the batch in which a call began may have come late enough to hold its end as well
         records = [record for record in batch.records if not record.finished]
         try:
-            rows = self._store.write([self._row(record) for record in records])
+            rows = self._store.write([stored(record, self._redact, self._limits) for record in records])
         except Exception:
             # the engine serves calls with or without their log
             log.exception("A batch of %d calls was not logged", len(records))
@@ -404,12 +394,3 @@ class CallLog:
         if not self.wanted or self._on_calls is None:
             return []
         return [row.view(self._store.engine) for row in rows[-self._limits.views :]]
-
-    def _row(self, record: CallRecord) -> Row:
-        """The row that is written now; the record lets go of its payloads."""
-        row = record.row or row_of(record, self._redact, self._limits)
-        record.arguments = None
-        if row.status != "running":
-            record.result = record.row = None
-            record.finished = True
-        return row

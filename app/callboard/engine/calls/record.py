@@ -57,7 +57,6 @@ class CallRecord:
         "request_bytes",
         "response_bytes",
         "result",
-        "row",
         "server",
         "started",
         "status",
@@ -84,8 +83,7 @@ class CallRecord:
         self.result: bytes | None = None
         self.cut = False  # a payload was left out because the disk did not keep up
         self.kept: asyncio.Event | None = None  # set once its end stands in the log, where answers wait for that
-        self.row: Row | None = None  # of its end, where that was made at once
-        self.finished = False  # the thread has taken the row of its end
+        self.finished = False  # the thread has made a row of it with its end
         self.queued = 0  # number of the batch that it is in
 
 

@@ -1,4 +1,4 @@
-"""From a call as the loop noted it to a row as it is stored: cut, and with secrets masked."""
+"""From a call as the loop noted it to a row as it is stored: cut, and with secrets masked. Runs in the log's thread."""
 
 from collections.abc import Callable
 
@@ -7,14 +7,18 @@ from callboard.engine.calls.record import NAME, OVERHANG, CallRecord, Limits, Ro
 Redact = Callable[[bytes], bytes]
 
 
-def row_of(record: CallRecord, redact: Redact, limits: Limits) -> Row:
-    """The row of a record as it is now. Changes nothing; any thread."""
+def stored(record: CallRecord, redact: Redact, limits: Limits) -> Row:
+    """The row of a record as it is now; its payloads are let go of."""
     status = record.status  # first: see CallLog.end
     arguments, arguments_cut = _payload(record, record.arguments, record.request_bytes, redact, limits.payload)
     ended = status != "running"
     result, result_cut = (
         _payload(record, record.result, record.response_bytes, redact, limits.payload) if ended else (None, False)
     )
+    record.arguments = None
+    if ended:
+        record.result = None
+        record.finished = True
     tool = record.tool[:NAME]
     if record.method == "resources/read":  # a URI may bear a credential
         tool = _masked(tool, redact)
