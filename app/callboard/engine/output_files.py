@@ -76,15 +76,18 @@ class LogFiles:
 
     def _append(self, path: Path, data: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if path.exists() and path.stat().st_size >= _MAX_FILE:
+            _rotate(path)  # now, and not when it became full: who looks in between finds a file of this name
         with path.open("ab") as file:
             file.write(data)
-            size = file.tell()
-        if size >= _MAX_FILE:
-            for number in range(_FILES - 1, 0, -1):
-                older = path.with_name(f"{path.name}.{number}")
-                newer = path.with_name(f"{path.name}.{number - 1}") if number > 1 else path
-                if newer.exists():
-                    newer.replace(older)
+
+
+def _rotate(path: Path) -> None:
+    for number in range(_FILES - 1, 0, -1):
+        older = path.with_name(f"{path.name}.{number}")
+        newer = path.with_name(f"{path.name}.{number - 1}") if number > 1 else path
+        if newer.exists():
+            newer.replace(older)
 
 
 def written(at: float, sign: str, text: str) -> str:

@@ -344,7 +344,8 @@ def test_files_are_rotated_and_only_three_are_kept(tmp_path: Path):
         if number % 8 == 7:
             files.close()
     files.close()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.log.1", "one.log.2"]
+    kept = {path.name: path.read_text().partition("x")[0] for path in tmp_path.iterdir()}
+    assert kept == {"one.log": "32", "one.log.1": "24", "one.log.2": "16"}, "the newest has the name, full or not"
     files.write("one", "\ud800 lone surrogate\n")
     files.close()
     assert (tmp_path / "one.log").read_text() == "? lone surrogate\n"
